@@ -4,13 +4,15 @@ Only this module turns vectors into texts and texts into vectors. A text of the 
 the same files) reads as a point of the same space.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import chain, islice
 from math import inf, isfinite
 from pathlib import Path
 from random import Random
 
 from coral.native.search.numeric.declarations import Declaration, declared_variables
-from coral.native.search.numeric.variables import Variable, VariableKind
+from coral.native.search.numeric.variables import VariableKind
 
 LARGEST_FILE = 1_000_000  # characters; a larger file is data, not a candidate
 MOST_VARIABLES = 3000
@@ -31,6 +33,14 @@ Texts = dict[str, str]
 def spans_magnitudes(low: float, high: float) -> bool:
     """Return whether numbers of this interval differ by factors, as rates do, and not by amounts."""
     return 0.0 < low < high / MAGNITUDES
+
+
+def grouped(keys: Iterable[Hashable]) -> list[list[int]]:
+    """Return the positions of each key, in the order in which the keys first appear."""
+    groups = defaultdict[Hashable, list[int]](list)
+    for position, key in enumerate(keys):
+        groups[key].append(position)
+    return list(groups.values())
 
 
 def changed(point: Vector, values: Iterable[tuple[int, float]]) -> Vector:
@@ -85,31 +95,23 @@ class SearchSpace:
     def __init__(self, texts: Mapping[str, str], declared: Sequence[Declaration] = ()) -> None:
         files = [EditableFile(name, text, declared) for name, text in sorted(texts.items())]
         self.files = [file for file in files if file.variables]
-        self.variables: list[Variable] = []
-        self.names: list[str] = []  # one per variable, for people
-        columns: dict[tuple[int, str], list[int]] = {}
-        rows: dict[tuple[int, str], list[int]] = {}
-        permutations: dict[tuple[int, str], list[int]] = {}
-        for number, file in enumerate(self.files):
-            for variable in file.variables:
-                columns.setdefault((number, variable.column), []).append(len(self.variables))
-                rows.setdefault((number, variable.row), []).append(len(self.variables))
-                if variable.permutation:
-                    permutations.setdefault((number, variable.permutation), []).append(len(self.variables))
-                self.variables.append(variable)
-                self.names.append(variable.name if len(self.files) == 1 else f"{file.name}: {variable.name}")
-        self.columns = list(columns.values())
+        self.variables = [variable for file in self.files for variable in file.variables]
+        placed = [(file.name, variable) for file in self.files for variable in file.variables]
+        several = len(self.files) > 1
+        self.names = [f"{name}: {variable.name}" if several else variable.name for name, variable in placed]
+        self.columns = grouped((name, variable.column, variable.kind, variable.choices) for name, variable in placed)
+        rows = grouped((name, variable.row) for name, variable in placed)
         self.codes = [self._codes_of(column) for column in self.columns]
-        self.permutations = list(permutations.values())  # of each, its variables in the order in which they stand
+        groups = grouped((name, variable.permutation) for name, variable in placed)
+        # Of each, its variables in the order in which they stand.
+        self.permutations = [group for group in groups if self.variables[group[0]].permutation]
         self.permutation_of = {k: group for group in self.permutations for k in group}
         self.reals = [k for k, variable in enumerate(self.variables) if variable.kind is VariableKind.REAL]
         self.discrete = [k for k, variable in enumerate(self.variables) if variable.kind is not VariableKind.REAL]
         self._is_free = not self.discrete and all(-inf == one.low and one.high == inf for one in self.variables)
         self.column_of = {k: number for number, members in enumerate(self.columns) for k in members}
-        tables: dict[tuple[int, ...], list[list[int]]] = {}
-        for row in rows.values():
-            tables.setdefault(tuple(self.column_of[k] for k in row), []).append(row)
-        self.tables = [table for table in tables.values() if len(table) > 1]  # two or more rows of the same columns
+        tables = grouped(tuple(self.column_of[k] for k in row) for row in rows)
+        self.tables = [[rows[n] for n in table] for table in tables if len(table) > 1]  # rows of the same columns
 
     def __len__(self) -> int:
         return len(self.variables)
@@ -124,21 +126,14 @@ class SearchSpace:
         return [(file.name, file.form) for file in self.files]
 
     def texts(self, vector: Sequence[float]) -> Texts:
-        out, first = {}, 0
-        for file in self.files:
-            out[file.name] = file.text(vector[first : first + len(file.variables)])
-            first += len(file.variables)
-        return out
+        values = iter(vector)
+        return {file.name: file.text(list(islice(values, len(file.variables)))) for file in self.files}
 
     def vector(self, texts: Mapping[str, str]) -> Vector | None:
         """Return the point that other texts of the same files stand for; None if they have another form."""
-        out: Vector = []
-        for file in self.files:
-            values = file.values(texts[file.name]) if file.name in texts else None
-            if values is None:
-                return None
-            out.extend(values)
-        return out
+        read = (file.values(texts.get(file.name, "")) for file in self.files)
+        found = [values for values in read if values is not None]
+        return list(chain(*found)) if len(found) == len(self.files) else None
 
     def clip(self, vector: Sequence[float]) -> Vector:
         """Return the nearest point within the declared bounds. Integers and choices become whole; the variables of a
@@ -147,12 +142,10 @@ class SearchSpace:
             return list(vector)
         out = []
         for variable, value in zip(self.variables, vector, strict=True):
-            value = min(max(value, variable.low), variable.high)
-            if variable.kind is not VariableKind.REAL:
-                value = float(round(value))
-            if variable.kind is VariableKind.CHOICE:
-                value = min(max(value, 0.0), len(variable.choices) - 1.0)
-            out.append(value)
+            last = len(variable.choices) - 1.0
+            low, high = (0.0, last) if variable.choices else (variable.low, variable.high)
+            value = min(max(value, low), high)
+            out.append(value if variable.kind is VariableKind.REAL else float(round(value)))
         for group in self.permutations:
             in_order = sorted(group, key=lambda k: vector[k])
             for k, value in zip(in_order, sorted(self.variables[k].value for k in group), strict=True):
