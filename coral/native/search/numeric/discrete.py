@@ -8,8 +8,9 @@ for one costs more than its answer.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import comb, exp, inf, isqrt
+from math import comb, exp, inf
 from random import Random
+from statistics import median_high
 
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
 from coral.native.search.numeric.space import SearchSpace, Vector, changed
@@ -38,11 +39,13 @@ Change = tuple[tuple[int, float], ...]  # variables and their new values
 class Neighbourhood:
     """Makes neighbours of points: changes of one value, or exchanges of two values of a column. `exchanges`: the
     probability that `draw` makes an exchange; if it is above 0, `all` includes exchanges. An exchange keeps a sum or a
-    count that the check demands."""
+    count that the check demands. `kind`: how `draw` changes permutations: two values exchanged, a piece reversed, or a
+    value moved."""
 
     space: SearchSpace
     random: Random
     exchanges: float = 0.0
+    kind: str = EXCHANGE
 
     def all(self, point: Vector, most: int = MOST_NEIGHBOURS) -> list[Change]:
         """Return every neighbour, or `most` of them at random."""
@@ -68,18 +71,15 @@ class Neighbourhood:
             if number < pairs:
                 break
             number -= pairs
-        after = pairs - 1 - number  # pairs of this group with a higher number, which fill a triangle from its end
-        row = (isqrt(8 * after + 1) - 1) // 2
-        i, j = group[-2 - row], group[-1 - after + comb(row + 1, 2)]
+        shift, first = divmod(number, len(group))  # round the group, so that each pair stands once
+        i, j = group[first], group[(first + shift + 1) % len(group)]
         return ((i, point[j]), (j, point[i]))
 
-    def draw(self, point: Vector, kind: str = EXCHANGE) -> Change:
-        """Draw one neighbour. `kind`: how permutations change: two values exchanged, a piece reversed, or a value
-        moved."""
+    def draw(self, point: Vector) -> Change:
         k = self.random.choice(self.space.discrete)
         variable = self.space.variables[k]
         if variable.permutation:
-            return self._draw_order(point, self.space.permutation_of[k], kind)
+            return self._draw_order(point, self.space.permutation_of[k])
         if self.exchanges and self.random.random() < self.exchanges and (exchange := self._draw_exchange(point, k)):
             return exchange
         if variable.kind is VariableKind.CHOICE:
@@ -93,15 +93,9 @@ class Neighbourhood:
         return ((k, moved if moved != point[k] else min(max(point[k] - step, variable.low), variable.high)),)
 
     def _draw_exchange(self, point: Vector, k: int) -> Change:
-        """Exchange variable k with a random variable of its column that has another value and may have the same ones;
-        return an empty change if there is none."""
-        variables, mine = self.space.variables, self.space.variables[k]
-        others = [
-            other
-            for other in self.space.columns[self.space.column_of[k]]
-            if point[other] != point[k]
-            and (variables[other].kind, variables[other].choices) == (mine.kind, mine.choices)
-        ]
+        """Exchange variable k with a random variable of its column that has another value; return an empty change if
+        there is none."""
+        others = [other for other in self.space.columns[self.space.column_of[k]] if point[other] != point[k]]
         if not others:
             return ()
         other = self.random.choice(others)
@@ -112,12 +106,12 @@ class Neighbourhood:
         variable, codes = self.space.variables[k], self.space.codes[self.space.column_of[k]]
         return [code for code in codes if code != point[k] and variable.low <= code <= variable.high]
 
-    def _draw_order(self, point: Vector, group: Sequence[int], kind: str) -> Change:
+    def _draw_order(self, point: Vector, group: Sequence[int]) -> Change:
         i, j = sorted(self.random.sample(range(len(group)), 2))
         values = [point[k] for k in group[i : j + 1]]
-        if kind == REVERSE:
+        if self.kind == REVERSE:
             values.reverse()
-        elif kind == MOVE:
+        elif self.kind == MOVE:
             values = [*values[1:], values[0]] if self.random.random() < 0.5 else [values[-1], *values[:-1]]
         else:
             values[0], values[-1] = values[-1], values[0]
@@ -177,9 +171,8 @@ def _tenure(size: int, count: int, random: Random) -> int:
 def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, seconds: float) -> EvaluatedPoint:
     """Return the best point of simulated annealing, which accepts worse neighbours less and less often. `seconds`: the
     time that is left."""
-    neighbours, until = Neighbourhood(problem.space, random), time.monotonic() + seconds
-    sample = sample_neighbours(problem, start, neighbours)
-    neighbours = replace(neighbours, exchanges=min(sample.rejected, MOST_EXCHANGES))
+    until = time.monotonic() + seconds
+    neighbours, loss = sample_neighbours(problem, start, random)
     share, began = random.choice(SHARES), time.monotonic()
     if problem.affordable(share) < FEWEST_STEPS:
         share = 1.0
@@ -187,8 +180,8 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
     at_a_time = 1.0
     # The clock sets the temperature: how many measurements become steps is not known before.
     while (cooled := (time.monotonic() - began) / (share * max(until - began, 1e-9))) < 1.0:
-        drawn = [changed(current.point, neighbours.draw(current.point, sample.kind)) for _ in range(int(at_a_time))]
-        here, temperature = problem.merit(current.measurement), sample.loss * HOT * (COLD / HOT) ** cooled
+        drawn = [changed(current.point, neighbours.draw(current.point)) for _ in range(int(at_a_time))]
+        here, temperature = problem.merit(current.measurement), loss * HOT * (COLD / HOT) ** cooled
         for neighbour in problem.evaluate(*drawn):
             after = problem.merit(neighbour.measurement)
             if after < inf and (after <= here or random.random() < exp((here - after) / temperature)):
@@ -201,45 +194,35 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
     return best
 
 
-@dataclass(frozen=True, slots=True)
-class NeighbourSample:
-    """The result of measuring some neighbours of a point. `kind`: the best way to change a permutation; `loss`: by how
-    much a neighbour of this kind is typically worse than the point, in merit; `rejected`: the share of these neighbours
-    that the check rejects."""
-
-    kind: str
-    loss: float
-    rejected: float
-
-
 def sample_neighbours(
-    problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood
-) -> NeighbourSample:
-    """Measure neighbours of every kind and choose a kind. It is one of those that change the score least: a piece of a
-    tour that is reversed keeps nearly all of the way, and two machines that are exchanged keep most distances. No kind
-    is chosen of which the check rejects far more neighbours than of another."""
+    problem: OptimizationProblem, start: EvaluatedPoint, random: Random
+) -> tuple[Neighbourhood, float]:
+    """Measure neighbours of every kind and choose a kind. Return these neighbours, and by how much one of them is
+    typically worse than the point: the median of those that are worse, in merit.
+
+    The kind is one of those that change the score least: a piece of a tour that is reversed keeps nearly all of the
+    way, and two machines that are exchanged keep most distances. No kind is chosen of which the check rejects far more
+    neighbours than of another."""
     kinds = (EXCHANGE, REVERSE, MOVE) if problem.space.permutations else (EXCHANGE,)
     count = int(min(SAMPLED, problem.affordable(STEP_SHARE)))
-    sampled = {kind: _differences(problem, start, neighbours, kind, count) for kind in kinds}
+    sampled = {
+        kind: _differences(problem, start, Neighbourhood(problem.space, random, kind=kind), count) for kind in kinds
+    }
     most = max(map(len, sampled.values()))
     usable = [kind for kind in kinds if len(sampled[kind]) >= USABLE * most]
     sizes = {kind: sum(map(abs, sampled[kind])) / max(1, len(sampled[kind])) for kind in usable}
-    kind = neighbours.random.choice([kind for kind in usable if sizes[kind] <= ALIKE * min(sizes.values())])
-    return NeighbourSample(kind, _typical_loss(sampled[kind]), rejected=1.0 - len(sampled[kind]) / count)
+    kind = random.choice([kind for kind in usable if sizes[kind] <= ALIKE * min(sizes.values())])
+    losses = [difference for difference in sampled[kind] if difference > 0.0]
+    exchanges = min(1.0 - len(sampled[kind]) / count, MOST_EXCHANGES)
+    return Neighbourhood(problem.space, random, exchanges, kind), median_high(losses) if losses else 1.0
 
 
 def _differences(
-    problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood, kind: str, count: int
+    problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood, count: int
 ) -> list[float]:
-    """Measure `count` neighbours of a kind. Return the merit of each that the check accepts, minus that of the point:
-    below 0 if the neighbour is better."""
-    drawn = [changed(start.point, neighbours.draw(start.point, kind)) for _ in range(count)]
+    """Measure `count` neighbours. Return the merit of each that the check accepts, minus that of the point: below 0 if
+    the neighbour is better."""
+    drawn = [changed(start.point, neighbours.draw(start.point)) for _ in range(count)]
     here = problem.merit(start.measurement)
     merits = [problem.merit(neighbour.measurement) for neighbour in problem.evaluate(*drawn)]
     return [merit - here for merit in merits if merit < inf]
-
-
-def _typical_loss(differences: Sequence[float]) -> float:
-    """Return the median of how much worse the worse neighbours are; 1 if none is worse."""
-    losses = sorted(difference for difference in differences if difference > 0.0)
-    return losses[len(losses) // 2] if losses else 1.0

@@ -85,7 +85,7 @@ def disorder(data):
 def test_annealing_changes_permutations_in_the_way_that_changes_the_score_least(score, order, kind):
     task = problem(score, {"order": list(order)})
     start = task.measured(task.space.start)
-    chosen = [sample_neighbours(task, start, Neighbourhood(task.space, Random(seed))).kind for seed in range(20)]
+    chosen = [sample_neighbours(task, start, Random(seed))[0].kind for seed in range(20)]
     assert chosen.count(kind) > 12
 
 
@@ -96,7 +96,8 @@ def test_neighbours_of_a_permutation_are_permutations():
     everything = [changed(start, change) for change in neighbours.all(start)]
     assert len(everything) == 8 * 7 // 2 + 2
     for kind in ("exchange", "reverse", "move"):
-        everything += [changed(start, neighbours.draw(start, kind)) for _ in range(50)]
+        one_kind = replace(neighbours, kind=kind)
+        everything += [changed(start, one_kind.draw(start)) for _ in range(50)]
     assert all(sorted(point[:8]) == list(range(8)) for point in everything)
     assert all(sum(a != b for a, b in zip(start, point, strict=True)) for point in everything if point[8] == 3)
 
@@ -105,7 +106,10 @@ def test_of_the_exchanges_of_permutations_each_is_drawn_without_making_the_other
     space = problem(lambda _: 0.0, {"one": list(range(8)), "two": list(range(9))}).space
     pairs = [(i, j) for group in (range(8), range(8, 17)) for i, j in combinations(group, 2)]
     everything = Neighbourhood(space, Random(1)).all(space.start)
-    assert everything == [((i, space.start[j]), (j, space.start[i])) for i, j in pairs]
+    assert len(everything) == len(pairs)
+    assert {tuple(sorted(change)) for change in everything} == {
+        ((i, space.start[j]), (j, space.start[i])) for i, j in pairs
+    }
     large = problem(lambda _: 0.0, {"order": list(range(1000))}).space
     tracemalloc.start()
     drawn = Neighbourhood(large, Random(1)).all(large.start)
@@ -184,9 +188,7 @@ def test_a_kind_whose_candidates_are_rejected_is_not_the_gentlest():
 
     task = problem(nearly_sorted, {"order": list(range(30))})
     start = task.measured(task.space.start)
-    assert {sample_neighbours(task, start, Neighbourhood(task.space, Random(seed))).kind for seed in range(10)} == {
-        "move"
-    }
+    assert {sample_neighbours(task, start, Random(seed))[0].kind for seed in range(10)} == {"move"}
 
 
 def heaviest(data):
