@@ -5,12 +5,13 @@ A move uses only the form of the files: rows of a table, columns, ranges seen so
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import exp, log
 from random import Random
 from typing import Self
 
 from coral.native.search.numeric.problem import OptimizationProblem
-from coral.native.search.numeric.space import SearchSpace, Vector, spans_magnitudes
+from coral.native.search.numeric.space import SearchSpace, Vector, changed, spans_magnitudes
 from coral.native.search.numeric.variables import VariableKind
 
 TRIES = (4, 16, 60)  # how many random versions of a row are measured before the best is taken
@@ -71,9 +72,7 @@ def redraw_rows(context: MoveContext, current: Vector) -> Vector:
     for row in context.random.sample(table, min(len(table), context.random.choice((1, 1, 2)))):
         drawn = []
         for _ in range(tries):
-            point = list(current)
-            for k in row:
-                point[k] = context.draw_value(k)
+            point = changed(current, [(k, context.draw_value(k)) for k in row])
             if any(abs(point[k] - current[k]) > AWAY * context.scales[k] for k in row):
                 drawn.append(context.space.clip(point))
         current = context.best_of(drawn) if drawn else current
@@ -103,10 +102,8 @@ def perturb_all(context: MoveContext, current: Vector) -> Vector:
 
 
 def redraw_few(context: MoveContext, current: Vector) -> Vector:
-    point = list(current)
-    for k in context.random.sample(range(len(current)), min(len(current), context.random.randint(1, 3))):
-        point[k] = context.draw_value(k)
-    return context.space.clip(point)
+    few = context.random.sample(range(len(current)), min(len(current), context.random.randint(1, 3)))
+    return context.space.clip(changed(current, [(k, context.draw_value(k)) for k in few]))
 
 
 def restart(context: MoveContext, current: Vector) -> Vector:
@@ -121,7 +118,6 @@ def cross(context: MoveContext, current: Vector) -> Vector:
     if not context.others:  # their versions of the files have another form
         return restart(context, current)
     other = context.random.choice(context.others)
-    point = list(current)
     if not context.space.tables:
         return [a if context.random.random() < 0.5 else b for a, b in zip(current, other, strict=True)]
     table = context.draw_table()
@@ -132,7 +128,5 @@ def cross(context: MoveContext, current: Vector) -> Vector:
 
     mine, theirs = sorted(table, key=side(current)), sorted(table, key=side(other))
     cut = context.random.randint(1, len(table) - 1)
-    for target, source in zip(mine[cut:], theirs[cut:], strict=True):
-        for k, source_k in zip(target, source, strict=True):
-            point[k] = other[source_k]
-    return point
+    pairs = zip(chain(*mine[cut:]), chain(*theirs[cut:]), strict=True)
+    return changed(current, [(k, other[source]) for k, source in pairs])
