@@ -39,9 +39,11 @@ HOPELESS = 10.0  # times its own spread: a generation this far from the record e
 LARGE, SMALL = 0, 1  # the two kinds of runs
 
 
-@dataclass(slots=True)
+@dataclass
 class Evolution:
-    """Makes one run after the other. `base` holds the values of variables that it does not change."""
+    """Makes one run after the other. `base` holds the values of variables that it does not change.
+
+    It has no slots: a kept one would have the values of its fields by their order, and not by their names."""
 
     indices: Sequence[int]  # of the variables that it changes
     base: Vector
@@ -183,6 +185,6 @@ def load_evolution(path: Path, indices: Sequence[int], size: int, program: str) 
         of, kept = pickle.loads(found)
     except Exception:  # noqa: BLE001 - a damaged pickle may raise anything
         return None
-    is_whole = isinstance(kept, Evolution) and all(hasattr(kept, one.name) for one in fields(Evolution))
+    is_whole = isinstance(kept, Evolution) and vars(kept).keys() == {one.name for one in fields(Evolution)}
     is_same = is_whole and (of, list(kept.indices), len(kept.base)) == (program, list(indices), size)
     return kept if is_same else None
