@@ -164,7 +164,7 @@ def test_a_run_that_was_cut_off_goes_on_in_the_next_episode(tmp_path):
     del kept.optimum  # as of a version that had no such field
     save_evolution(tmp_path / "other", kept, "a")
     assert load_evolution(tmp_path / "other", range(3), 3, "a") is None
-    kept.optimum, kept.spent = None, [0, 0]  # as of a version that had one more
+    kept.optimum, kept.former = None, 0  # as of a version that had one more
     save_evolution(tmp_path / "other", kept, "a")
     assert load_evolution(tmp_path / "other", range(3), 3, "a") is None
     for damaged in (b"damaged", b"h\x05.", b"\x95\xff\xff\xff\xff\xff\xff\xff\xff.", b"L9x.", b"cos\nnone\n."):
