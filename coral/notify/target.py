@@ -127,14 +127,19 @@ def _run(argv: list[str], message: Message) -> None:
     assert errors is not None
     last: list[str] = []
     reader = threading.Thread(target=_keep_last_line, args=(errors, last), daemon=True)
-    reader.start()
     try:
+        reader.start()
         child.communicate(json.dumps(message.data()).encode(), SECONDS)
     except subprocess.TimeoutExpired:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
         raise SendError(TOO_LONG.format(SECONDS)) from None
+    except RuntimeError as error:  # the system starts no further thread
+        child.kill()
+        child.communicate()
+        errors.close()
+        raise SendError(str(error)) from None
     if child.returncode:
         reader.join(_LAST_WORDS)
         raise SendError(f"exit code {child.returncode}" + "".join(f": {line[:_ANSWER]}" for line in last))

@@ -46,21 +46,22 @@ def run_of(args: argparse.Namespace) -> Layout:
         return inside
     found = from_here(args.task)
     if not found:
-        what = f"no run of the task {args.task!r}" if args.task else "no run"
-        raise CoralError(f"cannot find a run: there is {what} in or above {here()}", NO_RUN)
+        task = f" of the task {args.task!r}" if args.task else " of this task" if task_folder() else ""
+        raise CoralError(f"cannot find a run: there is no run{task} in or above {here()}", NO_RUN)
     return found[0]
 
 
 def from_here(task: str | None) -> list[Layout]:
     """Return the runs in the nearest `runs` folder that has any, newest first. In a task's folder only the runs of that
-    task are returned, if there are any."""
+    task are returned: another task's would be stopped by a command that was meant for this one."""
     folder = find_runs(here())
     runs = runs_under(folder) if folder else []
     if task:
         return [run for run in runs if is_of(run, task)]
     at = task_folder()
     own = [run for run in runs if at and origin(run) == at]
-    return own or runs
+    is_its_own = at is None or (folder is not None and folder.is_relative_to(at))  # also where the task was moved
+    return own or (runs if is_its_own else [run for run in runs if at and is_of(run, at.name)])
 
 
 def flag(run: Layout) -> str:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 from real_runs import wait_until
+from shortages import no_more_threads
 from webhook import webhook
 
 from coral.config.alerts import AlertRoute
@@ -138,6 +139,8 @@ def test_a_program_gets_the_message_on_its_standard_input(tmp_path, monkeypatch)
     assert json.loads(kept.read_text()) == MESSAGE.data()
     with pytest.raises(SendError, match="exit code 3: no"):
         target((sys.executable, "-c", "import sys; print('no', file=sys.stderr); sys.exit(3)")).send(MESSAGE)
+    with no_more_threads(), pytest.raises(SendError, match="can't start new thread"):
+        target((sys.executable, "-c", "")).send(MESSAGE)
     monkeypatch.setattr(target_module, "SECONDS", 0.3)
     with pytest.raises(SendError, match="took more than"):
         target((sys.executable, "-c", "import time; time.sleep(60)")).send(MESSAGE)

@@ -76,6 +76,25 @@ def test_a_task_is_named_as_in_its_file_or_as_its_folder(
         run_of(Namespace(run=None, task="circle"))
 
 
+def test_in_the_folder_of_a_task_no_run_of_another_one_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "task.yaml").write_text("task:\n")
+    run = Layout(tmp_path / "runs" / "one" / "run")
+    create(run, [])
+    monkeypatch.chdir(tmp_path / "two")
+    with pytest.raises(CoralError, match="cannot find a run"):
+        run_of(Namespace(run=None, task=None))
+    monkeypatch.chdir(tmp_path / "one")  # by its name, since the task may have been moved
+    assert run_of(Namespace(run=None, task=None)).root == run.root.resolve()
+    own = Layout(tmp_path / "two" / "runs" / "any" / "run")
+    create(own, [])
+    monkeypatch.chdir(tmp_path / "two")
+    assert run_of(Namespace(run=None, task=None)).root == own.root.resolve()
+
+
 def test_a_path_with_a_blank_can_be_typed(scripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scripts.parent.rename(tmp_path / "my env")
     monkeypatch.setattr(sys, "executable", str(tmp_path / "my env" / "bin" / "python"))
