@@ -3,7 +3,7 @@
 import gc
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -29,11 +29,22 @@ def write_files(folder: Path, files: Mapping[str, str]) -> Path:
 
 @contextmanager
 def no_descriptor_left() -> Iterator[None]:
-    """Assert that this process has the same descriptors open afterwards."""
-    gc.collect()  # closes now, and not meanwhile, what earlier tests left open
-    before = set(Path("/proc/self/fd").iterdir())
+    """Assert that this process has no other descriptors open afterwards. A thread of an earlier test may close some
+    meanwhile."""
+    before = _opened()
     yield
-    assert set(Path("/proc/self/fd").iterdir()) == before
+    left = _opened().items() - before.items()
+    assert not left, left
+
+
+def _opened() -> dict[str, str]:
+    """What each descriptor of this process leads to."""
+    gc.collect()  # closes now, and not later, what nobody uses
+    found = {}
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # that of the listing is closed by now
+            found[link.name] = str(link.readlink())
+    return found
 
 
 def deep_folder(folder: Path, levels: int = 1200) -> None:
