@@ -5,7 +5,7 @@ import resource
 import threading
 from collections.abc import Iterator
 
-TOO_LARGE = 1 << 46  # bytes of a stack, for which no address space has room
+TOO_LARGE = 1 << 60  # bytes of a stack: no address space has room for them, however much memory may be promised
 
 
 @contextlib.contextmanager
