@@ -20,7 +20,7 @@ test: .venv/.ready
 
 # The slow ones: whole weeks of decisions, a hundred deaths, full disks, every example, every page.
 test-slow: .venv/.ready
-	$(BIN)/python -m pytest -n 6 --dist worksteal --durations 20 -m slow
+	$(BIN)/python -m pytest -n 4 --dist worksteal --durations 20 -m slow
 
 # The real agent programs, against a scripted model on loopback; npm installs them into .programs, once.
 test-agents: .venv/.ready
