@@ -45,7 +45,7 @@ class Loop:
     failures: int = 0  # in a row
 
     def run(self) -> TurnEnd:
-        """Answer the heartbeats that wait in the memory, then go on attempt by attempt; returns why it ended."""
+        """Answer the heartbeats that wait in the memory, then make attempt after attempt. Return why it ended."""
         self._queue_heartbeats()
         for _ in range(self.max_steps):
             signal = self.queue.popleft() if self.queue else Signal(Idle())

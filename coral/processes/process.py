@@ -116,13 +116,14 @@ def start(program: Program) -> HeldChild:
         raise
     finally:
         os.close(reading)
-    identity = None
-    with contextlib.suppress(OSError):
-        identity = identify(child.pid)
+    try:
+        identity, why = identify(child.pid), "it ended before it could be identified"
+    except OSError as error:
+        identity, why = None, f"it cannot be identified: {error.strerror}"
     if identity is None:
         os.close(pipe)
         child.wait()
-        raise OSError("it ended before it could be identified")
+        raise OSError(why)
     rlimit_tag.put(child.pid, program.tag)
     usage.end_first(child.pid, usage.AGENT)
     identity = replace(identity, group=program.group, sealed=program.sealed, user=program.user)

@@ -244,7 +244,8 @@ def _inodes() -> dict[int, int]:
 
 
 def _stat(pid: int) -> _Stat | None:
-    """Return a process as the kernel describes it; None if it is gone or a zombie. OSError if no file can be opened."""
+    """Read the parent, session, group and start time of a process from /proc; None if it has ended. OSError if this
+    process can open no file now."""
     # Without pathlib: hundreds are read at once, and a path costs more than the reading.
     try:
         file = os.open(f"{_PROC}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)

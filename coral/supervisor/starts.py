@@ -89,8 +89,8 @@ class Starter:
 
     def prestart_interpreter(self, number: int, slots: int) -> None:
         """Start the interpreter of an attempt's grader ahead of time: when its commit is taken in, which takes as long
-        as the start. No more are started than `slots`, how many grades can run at once. None where that is not
-        possible, as on a full disk: then the grade starts one itself, or says why it cannot."""
+        as the start. No more are started than `slots`, how many grades can run at once. Where none can be started, as
+        on a full disk, the grade starts its own later, or says why it cannot."""
         who = of_grade(number)
         tag = self._launches.tag(who, FIRST_LAUNCH)
         if tag in self._interpreters or len(self._interpreters) >= slots:

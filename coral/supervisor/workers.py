@@ -22,12 +22,16 @@ PATIENCE = 5.0  # seconds
 
 
 class _Threads(ThreadPoolExecutor):
-    """Where the system starts no further thread, those that there are do the work that was queued."""
+    """A pool that goes on with the threads it has if the system refuses to start another one.
 
-    _unstarted = 0  # threads that could not be started: after the work of each, one too many counts as idle
+    `ThreadPoolExecutor` then raises an error although the work is queued, and afterwards counts one thread too many as
+    idle, so that it starts too few."""
+
+    _unstarted = 0  # how many threads too many count as idle
 
     def _adjust_thread_count(self) -> None:
-        """Start a thread for the work that was just queued, unless one is idle. RuntimeError if there is none."""
+        """Start a thread for the work that was just queued, unless one is idle. RuntimeError if the pool has no thread
+        and the system starts none."""
         while self._unstarted and self._idle_semaphore.acquire(blocking=False):
             self._unstarted -= 1
         try:

@@ -79,7 +79,7 @@ def status_old(seconds: float | None) -> dict[str, Any]:
 
 
 def not_known() -> dict[str, Any]:
-    """Return the health of a run for one that can read nothing of it."""
+    """Return the health "unknown", for an agent that may not read the run's status."""
     return summed(HealthLevel.UNKNOWN, [])
 
 

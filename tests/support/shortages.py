@@ -18,12 +18,21 @@ def no_more_threads() -> Iterator[None]:
         threading.stack_size(before)
 
 
-@contextlib.contextmanager
-def no_more_descriptors() -> Iterator[None]:
+def no_more_descriptors() -> contextlib.AbstractContextManager[None]:
     """This process opens no file meanwhile; those that are open stay so."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    return _nothing_of(resource.RLIMIT_NOFILE)
+
+
+def full_disk() -> contextlib.AbstractContextManager[None]:
+    """This process writes nothing to a file meanwhile."""
+    return _nothing_of(resource.RLIMIT_FSIZE)
+
+
+@contextlib.contextmanager
+def _nothing_of(limit: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(limit)
+    resource.setrlimit(limit, (0, hard))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(limit, (soft, hard))

@@ -198,7 +198,8 @@ def _used_of(agent: LenientJson, key: str) -> float | None:
 
 
 def _larger(section: str, budgets: Iterable[tuple[LenientJson, float | None]]) -> list[str]:
-    """Return settings with larger limits. `budgets`: each with what is used of it, None if that is not known."""
+    """Return the overrides that double these budgets until they exceed what is used. `section`: the key above theirs;
+    `budgets`: each with what is used of it, None if that is not known."""
     limits: dict[str, float] = {}
     for budget, amount in budgets:
         key, limit = budget.text("key"), 2 * (budget.number("limit") or 0)

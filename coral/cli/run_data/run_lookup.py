@@ -53,15 +53,17 @@ def run_of(args: argparse.Namespace) -> Layout:
 
 def from_here(task: str | None) -> list[Layout]:
     """Return the runs in the nearest `runs` folder that has any, newest first. In a task's folder only the runs of that
-    task are returned: another task's would be stopped by a command that was meant for this one."""
+    task are returned: another task's would be stopped by a command that was meant for this one. They were started from
+    this folder; if the task was moved since, they lie in it or have its name."""
     folder = find_runs(here())
     runs = runs_under(folder) if folder else []
     if task:
         return [run for run in runs if is_of(run, task)]
     at = task_folder()
-    own = [run for run in runs if at and origin(run) == at]
-    is_its_own = at is None or (folder is not None and folder.is_relative_to(at))  # also where the task was moved
-    return own or (runs if is_its_own else [run for run in runs if at and is_of(run, at.name)])
+    if at is None or folder is None:
+        return runs
+    own = [run for run in runs if origin(run) == at]
+    return own or [run for run in runs if folder.is_relative_to(at) or is_of(run, at.name)]
 
 
 def flag(run: Layout) -> str:

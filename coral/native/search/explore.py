@@ -121,10 +121,12 @@ class Explorer:
         return self._constraints
 
     def _the_check(self, space: SearchSpace) -> PublicCheck:
-        """Return the check of the program in the clone: only files with variables are written to its copy."""
+        """Return the check that measures the clone's present program. Another program needs a check with a new copy of
+        the clone: later, only the files with variables are written there."""
         program = self._program(space)
         if self._public_check is None or self._copied != program:
             self.close()
+            self._public_check = None
             clone, scratch = self.run_view.clone, self.run_view.state / "scratch"
             self._public_check = PublicCheck(clone, self.check, scratch, self.options.check_seconds)
             self._copied, self._constraints = program, None

@@ -103,8 +103,8 @@ class LocalSearch:
         return self._descend(evaluated, self.differences, precision=FINE, radius=SMALL_RADIUS)
 
     def _descend(self, start: EvaluatedPoint, differences: "FiniteDifferences | None", **goal: Any) -> EvaluatedPoint:
-        """Descend to a goal: when the descent stops, and its first radius, fields of `Descent`. Return the point itself
-        where gradients cannot be had, or the check rejects it."""
+        """Return the end of a descent from a point; the point itself if gradients cannot be had, or the check rejects
+        it. `goal`: the fields of `Descent` that say when it stops and how far its first step may lead."""
         if differences is None or start.measurement.error:
             return start
         from coral.native.search.numeric.descent import Descent

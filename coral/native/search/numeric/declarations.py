@@ -20,6 +20,7 @@ FEWEST = 8  # integers that a list must have to be recognised as bits or as a pe
 PERMUTATION, FIXED = "permutation", "fixed"
 BITS = ((0.0, 1.0), (-1.0, 1.0))
 CLOSING = {"[": "]", "(": ")", "{": "}"}
+END_OF_SCALAR = re.compile(r"[,;}\])#\n]")
 COMMENT = re.compile(
     r"(?:#|//|;)\s*(?:fixed\b|range:\s*(?P<range>[^\s.]\S*?\s*\.\.\s*\S+)|choices:\s*(?P<choices>.+?)[\s,]*(?:\*/)?\s*$)"
 )
@@ -108,7 +109,8 @@ def _assigned(text: str, name: str) -> Iterator[tuple[int, int]]:
         elif first in ("'", '"'):
             end = text.find(first, start + 1)
         else:
-            end = start + len(re.split(r"[,;}\])#\n]", text[start:], maxsplit=1)[0])
+            mark = END_OF_SCALAR.search(text, start)
+            end = mark.start() if mark else -1
         yield start, end if end >= 0 else len(text)
 
 

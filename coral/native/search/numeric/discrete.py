@@ -93,8 +93,8 @@ class Neighbourhood:
         return ((k, moved if moved != point[k] else min(max(point[k] - step, variable.low), variable.high)),)
 
     def _draw_exchange(self, point: Vector, k: int) -> Change:
-        """Exchange variable k with a random variable of its column that has another value; return an empty change if
-        there is none."""
+        """Return the change that exchanges the values of variable k and of a random variable of its column; an empty
+        change if all of them have the same value."""
         others = [other for other in self.space.columns[self.space.column_of[k]] if point[other] != point[k]]
         if not others:
             return ()

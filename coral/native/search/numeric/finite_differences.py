@@ -63,7 +63,7 @@ class FiniteDifferences:
         self._linear = False
 
     def position(self, point: Vector) -> Floats:
-        """Return the free variables of a point, in units of their scales, as `bounds` are."""
+        """Return the values of a point's free variables, each divided by its scale; `bounds` is in these units, too."""
         position: Floats = np.array([point[k] for k in self.free]) / self.scales
         return position
 

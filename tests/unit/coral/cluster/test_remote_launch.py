@@ -2,17 +2,15 @@
 
 import errno
 import os
-import resource
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from shortages import full_disk
 
 from coral.cluster.growing import Given
 from coral.cluster.orders import WINDOW
@@ -28,16 +26,6 @@ AREAS = {
     "up": {INBOX: "attempts/replies/agent-1"},
     "answers": [],
 }
-
-
-@contextmanager
-def full_disk() -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.fixture
