@@ -138,10 +138,15 @@ MAY_IMPORT = {
     ),
     "coral.cluster.guard_protocol": (),
     "coral.cluster.guard_server": ("coral.cluster.guard", "coral.cluster.guard_protocol", "coral.grader.remove_tree"),
-    "coral.cluster.node": ("coral.cluster.guard_protocol", "coral.cluster.spare_guard"),  # a node has none of the rest
+    "coral.cluster.archive": (),
+    "coral.cluster.node": (  # a node has none of the rest
+        "coral.cluster.archive",
+        "coral.cluster.guard_protocol",
+        "coral.cluster.spare_guard",
+    ),
     "coral.cluster.node_report": ("coral.cluster.node",),
     "coral.cluster.spare_guard": ("coral.cluster.guard_protocol",),
-    "coral.cluster.shipping": ("coral.grading.parts",),
+    "coral.cluster.shipping": ("coral.cluster.archive", "coral.grading.parts"),
     "coral.cluster.mirror": ("coral.grader.remove_tree", "workspace.layout", "workspace.plain_file"),
     "coral.cluster.knowledge_sync": ("coral.cluster.mirror", "workspace.plain_file"),
     "coral.cluster.growing": ("coral.cluster.mirror",),

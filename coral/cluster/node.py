@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import io
 import json
 import marshal
 import os
@@ -17,16 +16,16 @@ import shutil
 import socket
 import stat
 import sys
-import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from importlib.util import MAGIC_NUMBER, source_hash
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from coral.cluster import spare_guard
+from coral.cluster.archive import Entry, entries, unpack
 from coral.cluster.guard_protocol import GUARD, kill_marked
 from coral.cluster.spare_guard import COMPILED, KIT, read, remove_folder
 
@@ -69,11 +68,8 @@ def grade(
     guard = spare_guard.take(start, kit) or spare_guard.start_guard(base / "grades", start, kit)
     try:
         guard.hold()
-        _unpack(archive, guard.place, left_out=KIT)
-        if order["base"]:
-            kept = _kept(base / "archives", order["base"], fetch)
-            _unpack(kept, guard.place, {*order["removed"], *_names(checkout)})
-        _unpack(checkout, guard.place)
+        kept = _kept(base / "archives", order["base"], fetch) if order["base"] else b""
+        unpack(_files(order, archive, kept, checkout), guard.place)
         for name in ("tmp", "artifacts"):
             (guard.place / name).mkdir()
         guard.begin(_placed(order, guard.place))
@@ -168,25 +164,14 @@ def _kept(folder: Path, sha: str, fetch: Callable[[str], bytes]) -> bytes:
     return data
 
 
-def _names(data: bytes) -> list[str]:
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        return archive.getnames()
-
-
-def _unpack(data: bytes, folder: Path, without: Collection[str] = (), left_out: str = "") -> None:
-    """Unpack an archive into a folder, but for the names `without` and for a folder in it that is `left_out`. Links in
-    it may lead outside, as they may in the grader's folder and in a checkout on the supervisor's machine; names may
-    not."""
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        for member in archive.getmembers():
-            if Path(member.name).is_absolute() or ".." in Path(member.name).parts:
-                raise ValueError(f"the archive has {member.name}")
-        wanted = [member for member in archive.getmembers() if Path(member.name).parts[0] != left_out]
-        # Links last: nothing is then written through one.
-        members = sorted(wanted, key=lambda member: member.issym())
-        members = [member for member in members if member.name not in without]
-        # By number: else root looks up the owner of each file by its name.
-        archive.extractall(folder, members, filter="fully_trusted", numeric_owner=True)
+def _files(order: dict[str, Any], archive: bytes, base: bytes, checkout: bytes) -> Iterator[Entry]:
+    """Yield what a grade needs: the grader's files, and the checkout in place of what differs in its base."""
+    yield from (entry for entry in entries(archive) if not entry.name.startswith(f"{KIT}/"))
+    changes = entries(checkout)
+    if base:
+        replaced = {*order["removed"], *(entry.name for entry in changes)}
+        yield from (entry for entry in entries(base) if entry.name not in replaced)
+    yield from changes
 
 
 def _kit(sha: str, data: bytes) -> dict[str, bytes]:
@@ -194,12 +179,11 @@ def _kit(sha: str, data: bytes) -> dict[str, bytes]:
     that all graders import compiled: to compile them takes longer than a small grade."""
     if sha not in _kits:
         _kits.clear()
-        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-            modules = {
-                member.name.removeprefix(f"{KIT}/"): file.read()
-                for member in archive.getmembers()
-                if member.name.startswith(f"{KIT}/") and (file := archive.extractfile(member)) is not None
-            }
+        modules = {
+            entry.name.removeprefix(f"{KIT}/"): bytes(entry.content)
+            for entry in entries(data)
+            if entry.name.startswith(f"{KIT}/")
+        }
         _kits[sha] = {**modules, **dict(_compiled(name, modules[name]) for name in _COMMON if name in modules)}
     return _kits[sha]
 
@@ -280,8 +264,8 @@ def _artifacts(place: Path) -> dict[str, bytes]:
     with contextlib.suppress(OSError):
         folder = os.open(place / "artifacts", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            with os.scandir(folder) as entries:
-                names = sorted(entry.name for entry in islice(entries, MOST_NAMES))
+            with os.scandir(folder) as listed:
+                names = sorted(entry.name for entry in islice(listed, MOST_NAMES))
             for name in names:
                 data = None if name.startswith(".") or len(kept) == MOST_ARTIFACTS else _plain(name, left + 1, folder)
                 if data is not None and len(data) <= left:

@@ -1,20 +1,18 @@
 """Packs what a grade needs on a node: the grader's files with the modules of Coral that run them, and the checkout.
 
-The same files give the same bytes, whenever and in whatever order they were made. Of a checkout only what differs from
-a base is sent: an earlier checkout, which nodes keep by its hash.
+Of a checkout only what differs from a base is sent: an earlier checkout, which nodes keep by its hash.
 """
 
 import hashlib
-import io
 import os
 import stat
-import tarfile
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from coral.cluster.archive import pack
 from coral.grading.parts import PACKAGE, PARTS
 
 # The guard and what it imports, beside what runs a grader.
@@ -29,7 +27,6 @@ _GUARD = (
 _NOT_PACKED = frozenset({"__pycache__", ".git"})
 MOST_BASES = 4
 SMALL = 64 << 10  # bytes of a checkout that is sent whole
-_MADE = 315_619_200  # the time of every file, in 1980: a zip cannot hold an older one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +69,13 @@ class Shipping:
         with self._lock:
             state = _state(private)
             if private not in self._packed or self._packed[private][0] != state:
-                data = pack(_sources(private))
+                data = pack(_listed(_sources(private)))
                 self._packed[private] = state, digest(data), data
             _, sha, data = self._packed[private]
             return sha, data
 
     def checkout(self, order: dict[str, Any]) -> bytes:
-        return pack(_candidate(order))
+        return pack(_listed(_candidate(order)))
 
     def parcel(self, order: dict[str, Any]) -> Parcel:
         """Pack a checkout against the base that it differs from least. If that is by more than half of its bytes, the
@@ -86,7 +83,7 @@ class Shipping:
         listed = list(_listed(_candidate(order)))
         states = [path.lstat() for _, path in listed]
         if sum(state.st_size for state in states if stat.S_ISREG(state.st_mode)) <= SMALL:
-            return Parcel(changes=_packed(listed))
+            return Parcel(changes=pack(listed))
         files = {name: (path, _file(path)) for name, path in listed}
         here, size = {name: file for name, (_, file) in files.items()}, sum(file.size for _, file in files.values())
         with self._lock:
@@ -101,7 +98,7 @@ class Shipping:
         return Parcel(
             base_sha=base.sha,
             base=base.data,
-            changes=_packed(changed),
+            changes=pack(changed),
             removed=tuple(sorted(base.files.keys() - files.keys())),
             outdated=outdated,
         )
@@ -144,25 +141,12 @@ def _state(folder: Path) -> list[tuple[str, int, int, int, int]]:
     return found
 
 
-def pack(sources: Mapping[str, Path]) -> bytes:
-    """Pack files and folders. `sources`: by their names in the archive. Pipes, sockets and devices are left out."""
-    return _packed(_listed(sources))
-
-
 def _listed(sources: Mapping[str, Path]) -> Iterable[tuple[str, Path]]:
     """Yield all that is below the sources, with its name in the archive."""
     for name, source in sorted(sources.items()):
         yield name, source
         if source.is_dir() and not source.is_symlink():
             yield from _below(source, name)
-
-
-def _packed(files: Iterable[tuple[str, Path]]) -> bytes:
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for name, path in files:
-            _add(archive, path, name)
-    return data.getvalue()
 
 
 def _below(folder: Path, name: str) -> Iterable[tuple[str, Path]]:
@@ -173,22 +157,6 @@ def _below(folder: Path, name: str) -> Iterable[tuple[str, Path]]:
             yield f"{name}/{entry.name}", Path(entry.path)
             if entry.is_dir(follow_symlinks=False):
                 yield from _below(Path(entry.path), f"{name}/{entry.name}")
-
-
-def _add(archive: tarfile.TarFile, path: Path, name: str) -> None:
-    # `TarFile.gettarinfo` would look up the names of owners, and make a link of a file with two names.
-    status, info = path.lstat(), tarfile.TarInfo(name)
-    info.mode, info.mtime = stat.S_IMODE(status.st_mode), _MADE
-    if stat.S_ISREG(status.st_mode):
-        info.size = status.st_size
-        with path.open("rb") as file:
-            archive.addfile(info, file)
-    elif stat.S_ISDIR(status.st_mode):
-        info.type = tarfile.DIRTYPE
-        archive.addfile(info)
-    elif stat.S_ISLNK(status.st_mode):
-        info.type, info.linkname = tarfile.SYMTYPE, str(path.readlink())
-        archive.addfile(info)
 
 
 def digest(data: bytes) -> str:

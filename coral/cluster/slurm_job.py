@@ -16,7 +16,7 @@ from coral.cluster import node, wire
 
 ORDER, CHECKOUT, EVENTS, CLAIM, ALIVE, ARCHIVES, LEASE = (
     "order.json",
-    "checkout.tar",
+    "checkout",
     "events.jsonl",
     "claimed",
     "alive",

@@ -21,7 +21,7 @@ from real_runs import is_alive, wait_until
 
 from attempts.record import Kind
 from coral.cluster import node, spare_guard
-from coral.cluster.shipping import SMALL, Shipping, pack
+from coral.cluster.shipping import SMALL, Shipping
 from coral.config.model import GraderSection
 from coral.grader.remove_tree import remove_tree
 from coral.grading.command import GradePlace
@@ -196,7 +196,8 @@ def test_a_checkout_is_what_its_base_and_its_changes_are_together(shipped, tmp_p
         fetched.append(count)
     assert [event["ended"]["code"] for event in events if "ended" in event] == [0, 0, 0]
     assert fetched == [2, 0, 0]
-    assert pack({"": out}) == pack({"": candidate})
+    copied = {**order, "places": {**order["places"], "candidate": str(out)}}
+    assert shipping.checkout(copied) == shipping.checkout(order)
 
 
 def test_a_node_removes_what_was_not_used_for_long_and_what_it_is_told(shipped, tmp_path, monkeypatch):
@@ -496,7 +497,7 @@ def test_what_has_waited_for_long_is_not_used(shipped, tmp_path, ready, monkeypa
 
 
 def test_to_unpack_may_take_longer_than_a_guard_waits_for_a_grade(shipped, monkeypatch):
-    kit, unpack, name = node._kit, node._unpack, "coral/cluster/guard_protocol.py"
+    kit, unpack, name = node._kit, node.unpack, "coral/cluster/guard_protocol.py"
 
     def impatient(sha, archive):
         modules = kit(sha, archive)
@@ -509,5 +510,5 @@ def test_to_unpack_may_take_longer_than_a_guard_waits_for_a_grade(shipped, monke
         unpack(*arguments, **options)
 
     monkeypatch.setattr(node, "_kit", impatient)
-    monkeypatch.setattr(node, "_unpack", slowly)
+    monkeypatch.setattr(node, "unpack", slowly)
     assert grade(*shipped("1"))[0][-1]["ended"]["code"] == 0
