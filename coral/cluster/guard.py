@@ -22,7 +22,7 @@ import sys
 import time
 from pathlib import Path
 
-from coral.cluster.guard_protocol import GUARD, IDLE_SECONDS, ORDER, START, STATUS, TAKEN, mark_of
+from coral.cluster.guard_protocol import GUARD, IDLE_SECONDS, START, TAKEN, mark_of
 from coral.grader.remove_tree import remove_tree
 from coral.processes.result_channel import ResultChannel
 
@@ -40,8 +40,8 @@ _CALL = "import sys; sys.path.insert(0, sys.argv.pop(1)); from coral.grading.run
 
 def main(place: str, alive: int, done: int) -> None:
     """Wait for a grade and run it, detached from the worker. `place`: the folder of the grade; `alive`: a pipe that
-    gets TAKEN when a grade has it and another byte when the order is there, and whose other end is closed when the
-    worker ends or no longer needs the folder; `done`: a pipe that is closed here once the status is written."""
+    gets TAKEN when a grade has it and then the order, and whose other end is closed when the worker ends or no longer
+    needs the folder; `done`: a pipe that gets the status, a line of JSON, and is then closed."""
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -55,12 +55,11 @@ def main(place: str, alive: int, done: int) -> None:
     try:
         start = json.loads((folder / START).read_text("utf-8"))
         grader = _Grader(folder, start["env"]) if start["python"] else None
-        if not _has_order(alive):
+        if (order := _order(alive)) is None:
             return
-        status = _grade(folder, json.loads((folder / ORDER).read_text("utf-8")), grader, alive)
-        if status is not None:
-            write(folder / STATUS, status)
-            os.close(done)
+        if (status := _grade(folder, order, grader, alive)) is not None:
+            with open(done, "wb") as pipe:
+                pipe.write(json.dumps(status).encode() + b"\n")
             _wait_for_end(alive)
     finally:
         end_all()
@@ -78,13 +77,18 @@ def mark(folder: Path) -> None:
         resource.setrlimit(LOCKS, (mark_of(folder), resource.getrlimit(LOCKS)[1]))
 
 
-def _has_order(alive: int) -> bool:
-    """Wait for the order; return False if the worker ends, or has no grade for IDLE_SECONDS."""
-    ready, _, _ = select.select([alive], [], [], IDLE_SECONDS)
-    if not ready:
-        return False
-    byte = os.read(alive, 1)
-    return (os.read(alive, 1) if byte == TAKEN else byte) != b""
+def _order(alive: int) -> dict[str, Any] | None:
+    """Wait for the order; return None if the worker ends, or has no grade for IDLE_SECONDS."""
+    if not select.select([alive], [], [], IDLE_SECONDS)[0]:
+        return None
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = os.read(alive, 1 << 16)
+        if not piece:
+            return None
+        line += piece
+    order: dict[str, Any] = json.loads(line.removeprefix(TAKEN))
+    return order
 
 
 def _grade(folder: Path, order: dict[str, Any], grader: _Grader | None, alive: int) -> dict[str, Any] | None:

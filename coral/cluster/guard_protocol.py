@@ -11,9 +11,9 @@ import signal
 import zlib
 from pathlib import Path
 
-START, ORDER, STATUS, GUARD = "start.json", "order.json", "status.json", "guard.json"
+START, GUARD = "start.json", "guard.json"
 BEGUN = b"b"  # a guard was forked
-TAKEN = b"t"  # a grade has the guard: its order comes once the files are unpacked
+TAKEN = b"t"  # a grade has the guard: its order, a line of JSON, comes once the files are unpacked
 IDLE_SECONDS = 600.0  # for which a guard waits for a grade
 FRESH_SECONDS = IDLE_SECONDS / 2  # for which one that waits is used, so that it does not end while it is taken
 _LIMIT = b"Max file locks"

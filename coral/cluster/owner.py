@@ -114,8 +114,6 @@ class Owner:
             if missing := [sha for sha, archive in archives.items() if archive is None]:
                 return missing
             grade = self._grades[key] = _Grade()
-            self._asked += 1
-            self._changed.notify_all()
         me = ray.get_runtime_context().current_actor
         try:
             task = self._task.options(max_retries=0, **options)
@@ -129,6 +127,9 @@ class Owner:
                 self._grades.pop(key, None)
             raise
         grade.ref.future().add_done_callback(lambda done: self._ended(key, done.exception()))
+        with self._changed:  # after the task is on its way, since the answer takes this process as long
+            self._asked += 1
+            self._changed.notify_all()
         return []
 
     def _ended(self, key: str, error: BaseException | None) -> None:

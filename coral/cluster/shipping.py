@@ -133,11 +133,11 @@ def _sources(private: Path) -> dict[str, Path]:
 
 
 def _state(folder: Path) -> list[tuple[str, int, int, int, int]]:
-    """Return the name, inode, size and times of every file: they differ after any file was changed."""
+    """Return the name, inode, size and times of all that is packed: they differ after any file was changed."""
     found = []
-    for path in sorted((folder, *folder.rglob("*"))):
+    for name, path in _listed({"": folder}):
         status = path.lstat()
-        found.append((str(path), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+        found.append((name, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
     return found
 
 

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from coral.cluster.guard_protocol import BEGUN, FRESH_SECONDS, GUARD, ORDER, START, STATUS, TAKEN
+from coral.cluster.guard_protocol import BEGUN, FRESH_SECONDS, GUARD, START, TAKEN
 
 ERRORS, KIT, COMPILED = "guard.err", "kit", "__pycache__"
 MOST_OF_A_MODULE = 1 << 20  # bytes
@@ -78,19 +78,20 @@ class GradeGuard:
 
     def begin(self, order: Mapping[str, Any]) -> None:
         """Have it run a grade, whose files are in `place`."""
-        (self.place / ORDER).write_text(json.dumps(order), encoding="utf-8")
-        with contextlib.suppress(BrokenPipeError):  # it has ended: `is_done`, and there is no status
-            os.write(self._alive, b"\n")
+        line = json.dumps(order).encode() + b"\n"
+        # It may have ended: then there is no status.
+        with contextlib.suppress(BrokenPipeError), open(self._alive, "wb", closefd=False) as pipe:
+            pipe.write(line)
 
     def is_done(self, seconds: float) -> bool:
-        """Wait until it has written the status of the grade, or has ended; return False after `seconds`."""
+        """Wait until it sends the status of the grade, or has ended; return False after `seconds`."""
         return bool(select.select([self._done], [], [], seconds)[0])
 
     def status(self) -> dict[str, Any] | None:
         """Return how the grade has ended; None if the guard has ended before that."""
-        if not (self.place / STATUS).exists():
-            return None
-        status: dict[str, Any] = json.loads((self.place / STATUS).read_text("utf-8"))
+        with open(self._done, "rb", closefd=False) as pipe:
+            line = pipe.read()
+        status: dict[str, Any] | None = json.loads(line) if line.endswith(b"\n") else None
         return status
 
     def errors(self) -> str:
