@@ -17,14 +17,20 @@ from coral.runtimes.registry import RUNTIMES, find
 
 KEPT = ("PATH", "LANG")  # of the machine's environment; everything else is the user's whom a test plays
 ALL_AT_ONCE = ("test_trouble.py", "test_adoption.py")  # each of these tests runs every program for minutes
+BEGINNING = 2 / 3  # of all tests, in which the last of those begins
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spread the longest tests over the whole: side by side they slow each other, and the last would run on alone."""
+    """Spread the longest tests over the beginning: side by side they slow each other, and one that began late would run
+    on alone."""
     kinds: dict[bool, list[pytest.Item]] = {True: [], False: []}
     for item in items:
         kinds[item.path.name in ALL_AT_ONCE].append(item)
-    places = {item: number / (len(kind) + 1) for kind in kinds.values() for number, item in enumerate(kind)}
+    places = {
+        item: number / len(kind) * (BEGINNING if is_long else 1)
+        for is_long, kind in kinds.items()
+        for number, item in enumerate(kind)
+    }
     items.sort(key=lambda item: places[item])
 
 
