@@ -66,7 +66,8 @@ def restrict(view: Mapping[str, str], network: bool) -> None:
 
 
 def become(user: int, groups: Sequence[int], umask: int) -> None:
-    """Make this process run as a user, whose own group has the same number, for good. OSError if it may not."""
+    """Make this process run as a user, whose own group has the same number, for good. OSError if it may not, or if the
+    user cannot reach the current folder."""
     libc = ctypes.CDLL(None, use_errno=True)
     for capability in range(64):
         libc.prctl(_DROP, capability, 0, 0, 0)
@@ -75,6 +76,8 @@ def become(user: int, groups: Sequence[int], umask: int) -> None:
     os.setresuid(user, user, user)  # this takes the capabilities as well
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "cannot give up privileges")
+    # Root entered this folder. Below one that is closed to this user, relative paths would lead past what closes it.
+    os.chdir(os.getcwd())  # noqa: PTH109 - pathlib is slow to import
     os.umask(umask)
 
 

@@ -53,6 +53,19 @@ def test_a_program_is_its_user_alone_for_good(level: Level) -> None:
 
 
 @needs_users
+def test_it_is_not_started_where_its_user_could_not_go(level: Level, tmp_path: Path) -> None:
+    """An agent chooses the folder of its job, and may lay a link in its place once that was looked at."""
+    inside = tmp_path / "task" / "hidden"
+    inside.mkdir(parents=True)
+    (inside / "data").write_text("secret")
+    for path, mode in ((inside / "data", 0o644), (inside, 0o755), (inside.parent, 0o700)):
+        path.chmod(mode)
+    line = user_line(["/bin/sh", "-c", "cat data"], ANN, network=False)
+    started = subprocess.run(line, cwd=inside, capture_output=True, text=True, timeout=120, check=False)
+    assert (started.stdout, started.returncode != 0) == ("", True)
+
+
+@needs_users
 def test_it_reaches_no_process_but_its_own(level: Level) -> None:
     pid = os.getpid()
     for line in (f"kill -0 {pid}", f"cat /proc/{pid}/environ", f"ls /proc/{pid}/fd", f"prlimit --pid {pid} --nofile=9"):
