@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from sample import agent_status, attempt, make_run, stamp, write_events, write_s
 from attempts.index.index import Index
 from attempts.record import Kind, Verdict
 from attempts.store import Store
+from coral.cli import main
 from coral.cli.commands.diff import coloured
 from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
 from coral.reading import run_view
@@ -709,6 +711,21 @@ def test_damaged_files_do_not_break_a_command(command: str, harm: str, layout: L
 
 def test_a_difference_has_no_escape_sequence_of_its_own() -> None:
     assert coloured("+\x1b[2J") == "\x1b[32m+␛[2J\x1b[0m"
+    assert coloured("+a\x9b2J\x08\u202eb") == "\x1b[32m+a2J\\u202eb\x1b[0m"
+
+
+def test_a_difference_without_colour_obeys_nothing_on_a_terminal_and_is_as_it_is_in_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("workspace.submit.diff", lambda _: "+\x1b[2J\x9bm")
+    monkeypatch.setattr("coral.cli.commands.diff.agent_here", lambda: (Layout(tmp_path), "agent-1"))
+    monkeypatch.setenv("NO_COLOR", "1")
+    said = []
+    for is_terminal in (True, False):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda is_terminal=is_terminal: is_terminal)
+        assert main(["diff"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said == ["+␛[2Jm\n", "+\x1b[2J\x9bm\n"]
 
 
 def test_the_epoch_is_said_and_the_attempts_of_earlier_ones_are_marked(layout: Layout, shown: Shown) -> None:
