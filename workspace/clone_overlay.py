@@ -9,6 +9,7 @@ import os
 import posixpath
 import re
 import secrets
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,7 @@ from workspace.submit import OURS
 # Generated beside the code by running it: committed, it would make every tree a new one.
 _CACHES = ("__pycache__/", "*.pyc", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".ipynb_checkpoints/")
 _LONGEST = 1_000_000
+_INDEX, _LARGEST_INDEX = ".git/index", 1 << 30  # bytes
 LITTER = (*_CACHES, ".venv/", "node_modules/", ".DS_Store", ".coral-*")
 
 
@@ -112,10 +114,17 @@ def put_back(clone: Path, filename: str, given: Instructions) -> None:
 
 def _skip_worktree(clone: Path, hub: Path, filename: str) -> None:
     """Make git ignore changes of a tracked file. Uses the hub's configuration: with the clone's, `update-index` would
-    run the agent's filters."""
-    clear_stale_lock(clone / ".git")
-    own = Git(hub, GIT_INDEX_FILE=clone / ".git" / "index", GIT_WORK_TREE=clone)
-    own.run("update-index", "--skip-worktree", "--", filename)
+    run the agent's filters. Git gets a copy of the index, because it would write through a link in the place of it;
+    where there is no index, there is nothing to mark. OSError if `.git` is a link."""
+    with folder_of(clone, _INDEX), tempfile.TemporaryDirectory() as folder:
+        clear_stale_lock(clone / ".git")
+        if (held := read_below(clone, _INDEX, _LARGEST_INDEX)) is None:
+            return
+        copy = Path(folder) / "index"
+        copy.write_bytes(held)
+        own = Git(hub, GIT_INDEX_FILE=copy, GIT_WORK_TREE=clone)
+        own.run("update-index", "--skip-worktree", "--", filename)
+        write_below(clone, _INDEX, copy.read_bytes())
 
 
 @lru_cache(maxsize=64)  # the agents of a run begin at one commit

@@ -1,5 +1,6 @@
 """What the supervisor puts into a clone: never through a link the agent planted, never lost, never committed."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -42,6 +43,17 @@ def test_excluded_names_mean_themselves(clone: Path) -> None:
         (clone / name).parent.mkdir(exist_ok=True)
         (clone / name).write_text("x")
     assert git(clone, "ls-files", "-o", "--exclude-standard").split("\n") == ["sub/CLAUDE.md", "weird x"]
+
+
+@pytest.mark.parametrize("place", [".git", ".git/index"])
+def test_the_index_is_not_written_through_a_link(layout: Layout, clone: Path, tmp_path: Path, place: str) -> None:
+    """An agent may lay one there, and the operator moves it to another program, or renews its instructions."""
+    (clone / place).rename(tmp_path / "elsewhere")
+    (clone / place).symlink_to(tmp_path / "elsewhere")
+    before = (clone / ".git" / "index").read_bytes()
+    with contextlib.suppress(OSError):  # if `.git` is one
+        instruct(clone, "AGENTS.md", "Do well.\n")
+    assert (clone / ".git" / "index").read_bytes() == before
 
 
 def test_an_instruction_file_of_our_own(clone: Path) -> None:
