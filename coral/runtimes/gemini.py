@@ -9,7 +9,7 @@ from pathlib import Path
 
 from coral.runtimes import messages
 from coral.runtimes.agent import AgentProgram
-from coral.runtimes.json_lines import WHOLE_LOG
+from coral.runtimes.json_lines import ENTRIES, WHOLE_LOG
 from coral.runtimes.json_object import JsonObject
 from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Usage
 
@@ -52,13 +52,14 @@ class Gemini(AgentProgram):
         """Sum up the usage from the conversation's log, which has figures for each answer; an answer may stand there
         more than once. The figures of `result` are not read: an interrupted turn has none."""
         answers: dict[str, JsonObject] = {}
-        left = WHOLE_LOG  # of all files: the agent can give one of them any number of names
+        left, entries = WHOLE_LOG, ENTRIES  # of all files: the agent can give one of them any number of names
         for path in state.glob(f".gemini/tmp/*/chats/session-*-{escape(session[:8])}.jsonl"):
             for entry in self.logged(path, b'"tokens"', left):
                 answers.setdefault(entry.line("id"), entry.inner("tokens"))
+                entries -= 1
             with contextlib.suppress(OSError):
                 left -= path.lstat().st_size
-            if left <= 0:
+            if left <= 0 or entries <= 0:
                 break
         return _usage([tokens for tokens in answers.values() if tokens])
 

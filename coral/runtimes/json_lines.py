@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from attempts.fields import one_line
@@ -14,6 +15,7 @@ from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Runtime
 
 _LOG_END = 1 << 20  # bytes of a log that are read, from its end
 WHOLE_LOG = 256 << 20  # bytes of a log that are read where all of it is wanted
+ENTRIES = 20_000  # of a log that are parsed, in 0.2 s: more than the answers of a conversation
 # What the HTTP status of an answer means: these statuses, whatever the text of the answer says, ...
 DECISIVE = {402: Ending.TERMINAL, 429: Ending.LIMIT}
 BY_STATUS = {401: Ending.TERMINAL, 403: Ending.DENIED}  # ... these only if no pattern matches the text
@@ -75,8 +77,8 @@ class Reader(Runtime):
 
     def logged(self, path: Path, mark: bytes, most: int = _LOG_END) -> Iterator[JsonObject]:
         """Read the last `most` bytes of a JSON lines file, the program's own log of a conversation. Yield the objects
-        of the lines that contain `mark`, beginning with the last line; none if the file cannot be read."""
-        lines = (line for line in reversed(read_end(path, most).splitlines()) if mark in line)
+        of the last ENTRIES lines that contain `mark`, beginning with the last; none if the file cannot be read."""
+        lines = islice((line for line in reversed(read_end(path, most).splitlines()) if mark in line), ENTRIES)
         return (entry for line in lines if (entry := parse(line)) is not None)
 
     def option(self, name: str) -> str:

@@ -103,6 +103,23 @@ def test_logs_with_many_names_are_read_in_bounds(tmp_path: Path, monkeypatch: py
     assert Claude({}).usage(tmp_path, "c") is None
 
 
+def test_of_a_log_of_countless_answers_the_last_ones_are_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coral.runtimes.json_lines.ENTRIES", 3)
+    monkeypatch.setattr("coral.runtimes.gemini.ENTRIES", 3)
+    write_files(tmp_path / "session-state/c", {"events.jsonl": lines(*[call(10, 0, 1)] * 10)})
+    for number in range(5):
+        write_files(
+            tmp_path / f".gemini/tmp/{number}/chats",
+            {"session-2026-0d34931e.jsonl": lines(answer(str(number), 10, 0, 1), answer(f"{number}b", 10, 0, 1))},
+        )
+    copilot, gemini = Copilot({}).usage(tmp_path, "c"), Gemini({}).usage(tmp_path, "0d34931e")
+    assert copilot is not None
+    assert gemini is not None
+    assert (copilot.input, gemini.input) == (30, 44)  # of gemini: two whole files
+
+
 def call(read: int, cached: int, written: int) -> dict[str, object]:
     """An answer as copilot writes it down."""
     usage = {"inputTokens": read, "outputTokens": written, "cacheReadTokens": cached, "cacheWriteTokens": 0}
