@@ -41,7 +41,7 @@ def decide(
         health.note_gain(transaction)  # after each event, so that it makes no difference how they are batched
     if transaction.run.opened and not transaction.run.detached_reason:
         _advance_time(transaction)
-        health.look(transaction)
+        health.update_troubles(transaction)
     return transaction.fleet(), tuple(transaction.actions)
 
 
@@ -63,7 +63,7 @@ def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
     times += [attempt.deadline for attempt in fleet.pending.values() if attempt.deadline is not None]
     times += [job.deadline for job in fleet.jobs.values()]
     times += [] if fleet.run.write_again_at is None else [fleet.run.write_again_at]
-    times += health.next_look(fleet, rules)
+    times += health.next_changes(fleet, rules)
     if rules.budget_seconds is not None:
         times += [part * rules.budget_seconds for part in (*BUDGET_NOTICES_AT, 1.0)]
     return min((time for time in times if time > now), default=None)
@@ -147,12 +147,12 @@ def _advance_time(transaction: Transaction) -> None:
         count = len(transaction.actions)
         membership.advance(transaction)
         grading.advance_timers(transaction)
-        confirmations.ask(transaction)
+        confirmations.queue_next(transaction)
         if not transaction.run.stopping and (end := _reason_to_stop(transaction)):
             transaction.set_run(stopping=end)
         if transaction.run.stopping:
             lifecycle.stop_all(transaction)
-            holdouts.ask_last(transaction)
+            holdouts.queue_last(transaction)
             grading.stop_grading(transaction)
         elif transaction.run.draining:
             lifecycle.stop_all(transaction)
@@ -215,7 +215,7 @@ def _open(transaction: Transaction, event: on.Opened) -> None:
     transaction.set_run(id=event.run, opened=True, grade_seconds=event.baseline.seconds)
     transaction.set_standing(advance(transaction.standing, event.baseline, transaction.rules.scoring))
     transaction.act(do.Publish(attempt=event.baseline))
-    holdouts.ask(transaction, transaction.standing.seed)
+    holdouts.queue(transaction, transaction.standing.seed)
     put_in_force(transaction, FLEET, transaction.rules.defaults(Scope.FLEET))
     _add_agents(transaction, event.agents)
 

@@ -74,7 +74,7 @@ UNHEALTHY = {
 }
 UNKNOWN = {Trouble.STATUS_OLD, Trouble.NOT_RUNNING}
 ALERTED = {Trouble.MEMORY, Trouble.QUEUE_STUCK, Trouble.NO_GAIN, Trouble.COSTLY_GAIN}
-OF_SHORTAGE = {
+TROUBLE_OF = {
     Shortage.MEMORY: Trouble.MEMORY,
     Shortage.LOAD: Trouble.LOAD,
     Shortage.WATCHES: Trouble.NOT_WATCHED,
@@ -112,7 +112,7 @@ def level_of(trouble: Trouble) -> HealthLevel:
 def health_of(fleet: Fleet) -> tuple[HealthLevel, tuple[TroubleFound, ...]]:
     """Return the fleet's level and its troubles, the worst first, as the last decision noted them."""
     found = [TroubleFound(*_parts(key), since) for key, since in fleet.run.troubles.items()]
-    found.sort(key=lambda one: (one.level is not HealthLevel.UNHEALTHY, one.since))
+    found.sort(key=lambda trouble: (trouble.level is not HealthLevel.UNHEALTHY, trouble.since))
     return (found[0].level if found else HealthLevel.HEALTHY), tuple(found)
 
 
@@ -121,7 +121,7 @@ def _parts(key: str) -> tuple[Trouble, str]:
     return Trouble(trouble), of
 
 
-def look(transaction: Transaction) -> None:
+def update_troubles(transaction: Transaction) -> None:
     """Note what is wrong now and since when, and forget what is over; alert the operator of troubles that have no alert
     elsewhere."""
     _note_waiting(transaction)
@@ -131,12 +131,13 @@ def look(transaction: Transaction) -> None:
         if run.stopping or run.finished
         else list(_troubles(transaction.fleet(), transaction.clock, transaction.rules))
     )
-    if run.troubles.keys() == {one.key for one in found}:
+    if run.troubles.keys() == {trouble.key for trouble in found}:
         return
-    for one in found:
-        if one.key not in run.troubles and one.trouble in ALERTED:
-            transaction.alert(ALERTS[one.trouble])
-    transaction.set_run(troubles={one.key: run.troubles.get(one.key, transaction.clock) for one in found})
+    for new in found:
+        if new.key not in run.troubles and new.trouble in ALERTED:
+            transaction.alert(ALERTS[new.trouble])
+    since = {trouble.key: run.troubles.get(trouble.key, transaction.clock) for trouble in found}
+    transaction.set_run(troubles=since)
 
 
 ALERTS: Mapping[Trouble, str] = {
@@ -147,7 +148,7 @@ ALERTS: Mapping[Trouble, str] = {
 }
 
 
-def next_look(fleet: Fleet, rules: Rules) -> Iterator[float]:
+def next_changes(fleet: Fleet, rules: Rules) -> Iterator[float]:
     """Yield the times, on the run's clock, at which a trouble may begin or end without an event."""
     run = fleet.run
     if run.waiting_since is not None:
@@ -192,7 +193,7 @@ def _troubles(fleet: Fleet, clock: float, rules: Rules) -> Iterator[TroubleFound
         yield TroubleFound(Trouble.DISK)
     if run.cluster_problem:
         yield TroubleFound(Trouble.CLUSTER)
-    yield from (TroubleFound(OF_SHORTAGE[one]) for one in run.short)
+    yield from (TroubleFound(TROUBLE_OF[shortage]) for shortage in run.short)
     for trouble, at in ((Trouble.SLEPT, run.slept_at), (Trouble.CLOCK_SET, run.clock_set_at)):
         if at is not None and clock - at < RECENT_SECONDS:
             yield TroubleFound(trouble)

@@ -13,13 +13,13 @@ from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import Agent, JobEnd, PendingMessage, Phase
 from coral.fleet.agents import stalls
 from coral.fleet.agents.back_off import back_off
-from coral.fleet.messages import ENDED
+from coral.fleet.messages import JOB_ENDED
 from coral.fleet.policy import MAX_JOBS, MAX_KILLS, MAX_NOTICE_JOBS, MAX_NOTICE_OUTPUTS, kill_again_at, runs_job
 from coral.fleet.reasons import JobOutcome, Reason, ReasonKind
 from coral.fleet.run_state import Job
 from coral.fleet.transaction import Transaction
 
-LAUNCH = 1  # the launch number of every job, which is started once
+JOB_LAUNCH = 1  # the launch number of every job, which is started once
 WHICH = "`coral job list` shows what runs"
 
 
@@ -91,7 +91,7 @@ def resume(transaction: Transaction, away: float) -> None:
         if job.phase is not Phase.WAITING:
             transaction.set_job(job.number, away=job.away + away)
         if job.phase is Phase.INTERRUPTED:
-            transaction.act(do.Interrupt(who=job.who, launch=LAUNCH))
+            transaction.act(do.Interrupt(who=job.who, launch=JOB_LAUNCH))
 
 
 def advance(transaction: Transaction) -> None:
@@ -146,7 +146,7 @@ def _reason_to_end(transaction: Transaction, job: Job) -> Reason | None:
 def _interrupt(transaction: Transaction, job: Job, reason: Reason) -> None:
     deadline = transaction.clock + transaction.rules.interrupt_grace
     transaction.set_job(job.number, phase=Phase.INTERRUPTED, deadline=deadline, reason=reason)
-    transaction.act(do.Interrupt(who=job.who, launch=LAUNCH))
+    transaction.act(do.Interrupt(who=job.who, launch=JOB_LAUNCH))
     transaction.log("job", f"job {job.number} is to end", job.agent, reason=reason)
 
 
@@ -154,7 +154,7 @@ def _terminate(transaction: Transaction, job: Job) -> None:
     transaction.set_job(
         job.number, phase=Phase.TERMINATED, deadline=transaction.clock + transaction.rules.terminate_grace
     )
-    transaction.act(do.Terminate(who=job.who, launch=LAUNCH))
+    transaction.act(do.Terminate(who=job.who, launch=JOB_LAUNCH))
 
 
 def _kill(transaction: Transaction, job: Job) -> None:
@@ -164,7 +164,7 @@ def _kill(transaction: Transaction, job: Job) -> None:
         return
     deadline = kill_again_at(transaction.clock, job.kills)
     transaction.set_job(job.number, phase=Phase.KILLED, deadline=deadline, kills=job.kills + 1)
-    transaction.act(do.Kill(who=job.who, launch=LAUNCH))
+    transaction.act(do.Kill(who=job.who, launch=JOB_LAUNCH))
 
 
 def _end(transaction: Transaction, job: Job, outcome: JobOutcome, event: on.JobEnded, detail: str = "") -> None:
@@ -203,7 +203,7 @@ def _queue_notice(transaction: Transaction, agent: Agent, end: JobEnd) -> None:
         transaction.change_messages(agent.name, [_with(waiting[-1], end)])
     else:
         due = transaction.clock + transaction.rules.max_defer
-        transaction.queue_notice(agent.name, ENDED, due, job_ends=(end,))
+        transaction.queue_notice(agent.name, JOB_ENDED, due, job_ends=(end,))
 
 
 def mark_delivered(transaction: Transaction, name: str, numbers: Collection[int]) -> None:

@@ -21,19 +21,19 @@ def handle(transaction: Transaction, event: on.WatchFailed | on.MachineChecked |
                 _set_short(transaction, shortage, is_short=shortage in short)
         case on.Slept(seconds=seconds):
             transaction.set_run(slept_at=transaction.clock)
-            _tell(transaction, f"the machine, or the supervisor, stood still for {seconds:.0f} seconds", seconds)
+            _report(transaction, f"the machine, or the supervisor, stood still for {seconds:.0f} seconds", seconds)
         case on.ClockSet(seconds=seconds):
             transaction.set_run(clock_set_at=transaction.clock)
             way = "forward" if seconds > 0 else "back"  # mutants: equivalent, less is told of nobody
-            _tell(transaction, f"the time of day was set {way} by {abs(seconds):.0f} seconds", abs(seconds))
+            _report(transaction, f"the time of day was set {way} by {abs(seconds):.0f} seconds", abs(seconds))
 
 
 def _set_short(transaction: Transaction, shortage: on.Shortage, *, is_short: bool) -> None:
-    others = tuple(one for one in transaction.run.short if one is not shortage)
+    others = tuple(other for other in transaction.run.short if other is not shortage)
     transaction.set_run(short=(*others, *((shortage,) if is_short else ())))
 
 
-def _tell(transaction: Transaction, text: str, seconds: float) -> None:
+def _report(transaction: Transaction, text: str, seconds: float) -> None:
     if seconds >= WORTH_AN_ALERT:
         transaction.alert(f"{text}; no deadline has moved")
     else:

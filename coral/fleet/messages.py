@@ -28,8 +28,8 @@ from heartbeats.reply import AlertReply, OkReply, OtherReply, parse_reply
 from heartbeats.trigger import Elapsed, Stagnant, arm, evaluate, retime
 
 MESSAGE, LAND, BEGIN, STALLED, CHANGED, CONCLUDE = RESERVED
-ENDED = "job ended"  # not a name that a heartbeat may have
-UNASKED = (*RESERVED, ENDED)  # messages that await no reply
+JOB_ENDED = "job ended"  # the name of a notice; no heartbeat may have it
+WITHOUT_REPLY = (*RESERVED, JOB_ENDED)  # messages that ask for none
 UNDELIVERED, UNANSWERED = Reason(ReasonKind.UNDELIVERED), Reason(ReasonKind.UNANSWERED)
 
 
@@ -170,7 +170,9 @@ def acknowledge(transaction: Transaction, name: str, ids: tuple[str, ...]) -> No
         return
     names = tuple(dict.fromkeys(message.name for message in received))
     # Only the heartbeats of the clock await a reply.
-    questions = tuple(message.name for message in received if message.attempt is None and message.name not in UNASKED)
+    questions = tuple(
+        message.name for message in received if message.attempt is None and message.name not in WITHOUT_REPLY
+    )
     transaction.set_agent(
         name,
         pending_messages=tuple(message for message in agent.pending_messages if message.id not in ids),

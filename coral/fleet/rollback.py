@@ -35,7 +35,7 @@ def on_rolled_back(transaction: Transaction, event: on.RolledBack) -> None:
             orders.restore(transaction, name, event.orders[name])
     for attempt in event.attempts:
         if attempt.order > transaction.run.order:
-            _take_again(transaction, attempt, is_new=attempt.number >= first)
+            _restore_attempt(transaction, attempt, is_new=attempt.number >= first)
     published = {attempt.number for attempt in event.attempts}
     for accepted in event.accepted:
         if accepted.number >= first and accepted.number not in published:
@@ -45,7 +45,7 @@ def on_rolled_back(transaction: Transaction, event: on.RolledBack) -> None:
     transaction.alert(_text(event))
 
 
-def _take_again(transaction: Transaction, attempt: Attempt, *, is_new: bool) -> None:
+def _restore_attempt(transaction: Transaction, attempt: Attempt, *, is_new: bool) -> None:
     if attempt.kind is Kind.BASELINE:
         transaction.set_run(next_number=attempt.number)
         epochs.on_task_changed(transaction, on.TaskChanged(baseline=attempt))
@@ -54,7 +54,7 @@ def _take_again(transaction: Transaction, attempt: Attempt, *, is_new: bool) -> 
     if is_new and attempt.submission and agent is not None:
         recent = remember(agent.recent_submissions, attempt.submission)
         transaction.set_agent(agent.name, submitted=agent.submitted + 1, recent_submissions=recent)
-    settlement.take_again(transaction, attempt)
+    settlement.restore(transaction, attempt)
 
 
 def _raise_use(transaction: Transaction, event: on.RolledBack) -> None:
@@ -83,7 +83,9 @@ def _end_forgotten_launch(transaction: Transaction, name: str, event: on.RolledB
 
 
 def _text(event: on.RolledBack) -> str:
-    numbers = sorted({*(one.number for one in event.attempts), *(one.number for one in event.accepted)})
+    numbers = sorted(
+        {*(attempt.number for attempt in event.attempts), *(accepted.number for accepted in event.accepted)}
+    )
     more = f" and {len(numbers) - NAMED} more" if len(numbers) > NAMED else ""
     again = f"; taken again: {', '.join(f'#{number}' for number in numbers[:NAMED])}{more}" if numbers else ""
     where = f"the journal was damaged at line {event.line} of {event.file} ({event.why})"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from coral.errors import CoralError
 from coral.fleet import actions as do, events as on
 from coral.fleet.events import Broken
-from coral.fleet.jobs import LAUNCH
+from coral.fleet.jobs import JOB_LAUNCH
 from coral.fleet.process_key import of_grade
 from workspace.disk import is_disk_problem
 from workspace.errors import Unacceptable, WorkspaceError
@@ -144,7 +144,7 @@ def events_of_failure(  # noqa: C901 - one arm per action
             expected = isinstance(error, CoralError | WorkspaceError)
             return [on.AgentNotPrepared(agent=agent, reason=str(error) if expected else reason)]
         case do.StartJob(job=job):
-            return [on.SpawnFailed(who=job.who, launch=LAUNCH, reason=reason)]
+            return [on.SpawnFailed(who=job.who, launch=JOB_LAUNCH, reason=reason)]
         case do.ScanEdits(agent=agent, launch=launch):
             broken = on.Broken(item=f"the scan of the files of {agent}", reason=reason)
             return [on.EditsScanned(agent=agent, launch=launch), broken]

@@ -16,7 +16,7 @@ from coral.agent_setup.launch import session_of
 from coral.agent_setup.remote import agents_cluster_problem, was_lost
 from coral.fleet import events as on
 from coral.fleet.expected_processes import agents_to_find, grades_to_find, is_starting, jobs_to_find, live_agents
-from coral.fleet.jobs import LAUNCH
+from coral.fleet.jobs import JOB_LAUNCH
 from coral.fleet.policy import intake_capacity, slots_of
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.run_state import Fleet
@@ -196,12 +196,12 @@ class Gatherer:
                 lost = on.Graded(number=attempt.number, launch=attempt.launch, outcome=on.Outcome.LOST)
                 yield graded_event(self._layout, attempt.number, attempt.launch, None, 0.0) if ran else lost
         for job in jobs_to_find(fleet):
-            if self._adopt(job.who, LAUNCH, identities, now):
+            if self._adopt(job.who, JOB_LAUNCH, identities, now):
                 continue
             if job.who in identities:
                 yield read_job_end(self._layout, job, None, watched=False)
             else:
-                yield on.SpawnFailed(who=job.who, launch=LAUNCH, reason="the supervisor ended before it began")
+                yield on.SpawnFailed(who=job.who, launch=JOB_LAUNCH, reason="the supervisor ended before it began")
 
     def _adopt(self, who: str, launch: int, identities: Identities, now: on.Moment) -> bool:
         number, identity = identities.get(who, (0, None))

@@ -12,7 +12,7 @@ from coral.agent_setup.launch import LaunchSetup, set_aside
 from coral.agent_setup.remote import bridge_for
 from coral.errors import CoralError
 from coral.fleet import actions as do, events as on
-from coral.fleet.jobs import LAUNCH
+from coral.fleet.jobs import JOB_LAUNCH
 from coral.fleet.process_key import of_grade
 from coral.fleet.run_state import Fleet
 from coral.grading import checkout
@@ -118,8 +118,8 @@ class Starter:
 
     def start_job(self, action: do.StartJob, now: on.Moment) -> None:
         job = action.job
-        program = self._setup(job.agent).job_program(job, self._launches.tag(job.who, LAUNCH))
-        self._hold(job.who, LAUNCH, program, now)
+        program = self._setup(job.agent).job_program(job, self._launches.tag(job.who, JOB_LAUNCH))
+        self._hold(job.who, JOB_LAUNCH, program, now)
         show_job(self._layout, job)
 
     def cancel(self, who: str) -> None:

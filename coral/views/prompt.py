@@ -9,7 +9,7 @@ from typing import Any
 from coral.agent_setup.roster import mounts_of
 from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import PendingMessage
-from coral.fleet.messages import ENDED, MESSAGE
+from coral.fleet.messages import JOB_ENDED, MESSAGE
 from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.run_state import Fleet
 from coral.supervisor.context import RunContext
@@ -136,7 +136,7 @@ def _section(first: PendingMessage, context: Mapping[str, Any]) -> tuple[str, st
     if first.handed_at:
         path = f"{context['paths']['prompts']}/{first.handed_at:04d}.prompt.md"
         return render_file("again", {**context, "again": {"launch": first.handed_at, "path": path}}), ""
-    if first.name in (MESSAGE, ENDED):
+    if first.name in (MESSAGE, JOB_ENDED):
         return first.prompt or job_notice(first), ""
     if not first.prompt:
         return render_file(first.name, context), ""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from operator import itemgetter
 
-from coral.fleet.messages import UNASKED
+from coral.fleet.messages import WITHOUT_REPLY
 from coral.views import format, transcript
 from coral.views.transcript import EntryKind
 from coral.web.attempts_data import number_in
@@ -110,7 +110,12 @@ class _Life:
         attempt, name = message.integer("attempt"), format.line(message.text("name", 80), 80)
         known = message.number("since") if fate != "skipped" else at
         due = at if known is None else known
-        fields = {"name": name, "attempt": attempt, "fate": fate, "clocked": attempt is None and name not in UNASKED}
+        fields = {
+            "name": name,
+            "attempt": attempt,
+            "fate": fate,
+            "clocked": attempt is None and name not in WITHOUT_REPLY,
+        }
         item = self._add("heartbeat", due, event, **fields)
         if fate != "received":
             item |= {"end": at}

@@ -17,7 +17,7 @@ from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import LIVE, OutputCounts, Phase, Spent
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.events import Ending, Graded, Outcome, OutputSeen, Used
-from coral.fleet.jobs import LAUNCH
+from coral.fleet.jobs import JOB_LAUNCH
 from coral.fleet.members import Member
 from coral.fleet.policy import MAX_KILLS
 from coral.fleet.reasons import RunEnd
@@ -252,11 +252,11 @@ class World:
                 else:
                     yield on.Graded(number=number, launch=pending.launch, outcome=Outcome.LOST)
         for number, job in self.fleet.jobs.items():
-            if job.phase is not Phase.WAITING and not self.is_alive(job.who, LAUNCH):
+            if job.phase is not Phase.WAITING and not self.is_alive(job.who, JOB_LAUNCH):
                 if self.processes.pop(job.who, None) is not None:
                     yield on.JobEnded(number=number)
                 else:
-                    yield on.SpawnFailed(who=job.who, launch=LAUNCH, reason="nobody let it go")
+                    yield on.SpawnFailed(who=job.who, launch=JOB_LAUNCH, reason="nobody let it go")
 
     def is_alive(self, who: str, launch: int) -> bool:
         process = self.processes.get(who)
@@ -359,7 +359,7 @@ class World:
                 case do.StartGrader(number=number, launch=launch):
                     who = f"#{number}"
                 case do.StartJob(job=job):
-                    who, launch = job.who, LAUNCH
+                    who, launch = job.who, JOB_LAUNCH
                 case _:
                     continue
             spoilt, self.spoilt = self.spoilt, 0

@@ -15,19 +15,19 @@ from coral.fleet.run_state import Limit
 from coral.fleet.transaction import Transaction
 
 
-def on_limit(transaction: Transaction, agent: Agent, until: float | None) -> None:
-    """Handle that an agent met the usage limit of its account. `until`: in how many seconds the limit ends; None where
-    the provider named no time."""
+def on_limit(transaction: Transaction, agent: Agent, seconds_left: float | None) -> None:
+    """Handle that an agent met the usage limit of its account. `seconds_left`: until the limit ends; None where the
+    provider named no time."""
     account = transaction.rules.accounts[agent.name]
     known = transaction.run.limits.get(account)
     if known is not None and known.probe != agent.name:
-        if known.until is not None and until is not None and not known.probe:
+        if known.until is not None and seconds_left is not None and not known.probe:
             # Agents that met the limit together may have been told different resets: the latest counts.
-            _limit(transaction, account, replace(known, until=max(known.until, transaction.clock + until)))
+            _set_limit(transaction, account, replace(known, until=max(known.until, transaction.clock + seconds_left)))
         return
     tries = 0 if known is None else known.tries + 1
-    seconds = _seconds(transaction, agent, until, tries)
-    _limit(transaction, account, Limit(until=transaction.clock + seconds, tries=tries))
+    seconds = _seconds_to_probe(transaction, agent, seconds_left, tries)
+    _set_limit(transaction, account, Limit(until=transaction.clock + seconds, tries=tries))
     if known is None:
         count = len(_agents_of(transaction, account))
         parked = "its agent is" if count == 1 else f"{count} agents are"
@@ -39,7 +39,7 @@ def close(transaction: Transaction, account: str, reason: Reason) -> None:
     it."""
     known = transaction.run.limits.get(account)
     if known is None or not known.closed:
-        _limit(transaction, account, Limit(closed=reason))
+        _set_limit(transaction, account, Limit(closed=reason))
         transaction.alert(f"{account} can no longer be used; its agents stop", reason=reason)
         for agent in _agents_of(transaction, account):
             if agent.phase is Phase.PARKED:
@@ -49,7 +49,7 @@ def close(transaction: Transaction, account: str, reason: Reason) -> None:
 def reopen(transaction: Transaction, agent: Agent) -> None:
     """Try a closed account again, because the operator may have put it right."""
     if closed(transaction, agent):
-        _limit(transaction, transaction.rules.accounts[agent.name], None)
+        _set_limit(transaction, transaction.rules.accounts[agent.name], None)
 
 
 def leave(transaction: Transaction, agent: Agent) -> None:
@@ -58,7 +58,7 @@ def leave(transaction: Transaction, agent: Agent) -> None:
     limit = _limit_of(transaction, agent)
     if limit is not None and limit.probe == agent.name:
         account = transaction.rules.accounts[agent.name]
-        _limit(transaction, account, replace(limit, probe="", until=transaction.clock))
+        _set_limit(transaction, account, replace(limit, probe="", until=transaction.clock))
 
 
 def is_held(transaction: Transaction, agent: Agent) -> bool:
@@ -78,7 +78,7 @@ def on_output(transaction: Transaction, agent: Agent) -> None:
     again within `PROBE_SECONDS`."""
     limit = _limit_of(transaction, agent)
     if limit is not None and limit.probe == agent.name and limit.until is None:
-        _limit(
+        _set_limit(
             transaction, transaction.rules.accounts[agent.name], replace(limit, until=transaction.clock + PROBE_SECONDS)
         )
 
@@ -94,7 +94,7 @@ def on_launch_ended(transaction: Transaction, agent: Agent, well: bool) -> None:
         _lift(transaction, account)
     else:
         seconds = back_off(transaction.run.id, agent, agent.crashes + 1, transaction.rules)
-        _limit(transaction, account, replace(limit, probe="", failed=agent.name, until=transaction.clock + seconds))
+        _set_limit(transaction, account, replace(limit, probe="", failed=agent.name, until=transaction.clock + seconds))
 
 
 def shortest_wait(transaction: Transaction, agent: Agent) -> float:
@@ -116,7 +116,7 @@ def advance(transaction: Transaction) -> None:
         if limit.probe:
             _lift(transaction, account)
         else:
-            _try(transaction, account, limit)
+            _begin_probe(transaction, account, limit)
 
 
 def resume(transaction: Transaction, away: float) -> None:
@@ -124,16 +124,16 @@ def resume(transaction: Transaction, away: float) -> None:
     which nobody supervised, and closed accounts are tried again."""
     for account, limit in list(transaction.run.limits.items()):
         if limit.closed:
-            _limit(transaction, account, None)
+            _set_limit(transaction, account, None)
         elif not limit.probe and limit.until is not None:
-            _limit(transaction, account, replace(limit, until=max(limit.until - away, transaction.clock)))
+            _set_limit(transaction, account, replace(limit, until=max(limit.until - away, transaction.clock)))
     for agent in list(transaction.agents.values()):
         # The operator may have changed the task to other accounts.
         if agent.phase is Phase.PARKED and agent.deadline is None and not is_held(transaction, agent):
             transaction.set_agent(agent.name, deadline=transaction.clock)
 
 
-def _try(transaction: Transaction, account: str, limit: Limit) -> None:
+def _begin_probe(transaction: Transaction, account: str, limit: Limit) -> None:
     candidates = [
         agent
         for agent in _agents_of(transaction, account)
@@ -141,10 +141,10 @@ def _try(transaction: Transaction, account: str, limit: Limit) -> None:
     ]
     if not candidates:
         if not _agents_of(transaction, account):
-            _limit(transaction, account, None)
+            _set_limit(transaction, account, None)
         return
     probe = min(candidates, key=lambda candidate: _unfitness(candidate, limit))
-    _limit(transaction, account, replace(limit, probe=probe.name, until=None))
+    _set_limit(transaction, account, replace(limit, probe=probe.name, until=None))
     if probe.phase is Phase.PARKED:
         transaction.set_agent(probe.name, deadline=transaction.clock)
     transaction.log("probing", f"whether {account} has usage again", probe.name)
@@ -157,7 +157,7 @@ def _unfitness(agent: Agent, limit: Limit) -> tuple[bool, int, bool]:
 
 
 def _lift(transaction: Transaction, account: str) -> None:
-    _limit(transaction, account, None)
+    _set_limit(transaction, account, None)
     mine = _agents_of(transaction, account)
     held = [agent for agent in mine if agent.phase is Phase.PARKED and agent.order is Order.WORK]
     parked = [agent for agent in held if not _has_own_deadline(transaction, agent)]
@@ -173,7 +173,7 @@ def _has_own_deadline(transaction: Transaction, agent: Agent) -> bool:
     return agent.phase is Phase.PARKED and agent.deadline is not None and transaction.clock < agent.deadline
 
 
-def _limit(transaction: Transaction, account: str, limit: Limit | None) -> None:
+def _set_limit(transaction: Transaction, account: str, limit: Limit | None) -> None:
     others = {name: other for name, other in transaction.run.limits.items() if name != account}
     transaction.set_run(limits=others if limit is None else {**others, account: limit})
 
@@ -189,12 +189,11 @@ def _agents_of(transaction: Transaction, account: str) -> list[Agent]:
     return [agent for agent in agents if agent.phase is not Phase.RETIRED]
 
 
-def _seconds(transaction: Transaction, agent: Agent, until: float | None, tries: int) -> float:
+def _seconds_to_probe(transaction: Transaction, agent: Agent, seconds_left: float | None, tries: int) -> float:
     """Return how many seconds to wait before a probe starts. Where the provider named no reset time, or one that has
     passed, this is a back-off."""
     rules = transaction.rules
-    seconds = (
-        rules.backoff_max * 2.0 ** min(tries, 3) if until is None else max(until, shortest_wait(transaction, agent))
-    )
+    shortest = shortest_wait(transaction, agent)
+    seconds = rules.backoff_max * 2.0 ** min(tries, 3) if seconds_left is None else max(seconds_left, shortest)
     digest = hashlib.sha256(f"{transaction.run.id}/{agent.name}/{agent.launch}/limit".encode()).digest()
     return seconds + min(JITTER_SECONDS, seconds / 10) * digest[0] / 255

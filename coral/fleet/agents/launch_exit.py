@@ -135,19 +135,20 @@ def _release_messages(transaction: Transaction, agent: Agent, *, began: bool) ->
     )
 
 
-def _park(transaction: Transaction, agent: Agent, until: float | None) -> None:
-    """Park an agent that met a usage limit, until `until` seconds from now. Where the provider named no time, or one
-    that has passed, the agent waits for a back-off instead."""
+def _park(transaction: Transaction, agent: Agent, seconds_left: float | None) -> None:
+    """Park an agent that met a usage limit, until the limit is over. Where the provider named no time, or one that has
+    passed, the agent waits for a back-off instead."""
     rules = transaction.rules
     agent = transaction.set_agent(agent.name, crashes=agent.crashes + 1)
     if rules.stop_at_limit and not transaction.run.is_ending:
         account = rules.accounts.get(agent.name, agent.name)
         transaction.set_run(stopping=RunEnd(RunEndKind.USAGE_LIMIT, account=account))
     if agent.name in rules.accounts:
-        accounts.on_limit(transaction, agent, until)
+        accounts.on_limit(transaction, agent, seconds_left)
         transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=None, reason=AT_LIMIT)
         return
-    seconds = rules.backoff_max if until is None else max(until, accounts.shortest_wait(transaction, agent))
+    shortest = accounts.shortest_wait(transaction, agent)
+    seconds = rules.backoff_max if seconds_left is None else max(seconds_left, shortest)
     transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=transaction.clock + seconds, reason=AT_LIMIT)
     transaction.alert(f"{agent.name} has reached a usage limit and is parked", agent.name)
 

@@ -161,7 +161,7 @@ def _on_silence(transaction: Transaction, agent: Agent) -> None:
     waits, ttl = waits_until(agent.name, transaction.pending.values()), ttl_of(agent, transaction.rules)
     if waits is not None and transaction.clock < waits + ttl:
         transaction.set_agent(agent.name, deadline=waits + ttl)
-    elif stalls.is_excluded(transaction, agent):
+    elif stalls.is_excused(transaction.fleet(), agent, transaction.clock):
         transaction.set_agent(agent.name, deadline=transaction.clock + ttl)
     elif reason := stalls.check_silent(transaction, agent):
         interrupt(transaction, transaction.agents[agent.name], reason)

@@ -17,7 +17,8 @@ from coral.fleet.rules import BUDGETS, OWN_BUDGETS, Rules, budget_of, in_force
 from coral.fleet.run_state import Fleet, SetLimit
 from coral.fleet.transaction import Transaction
 
-WHOLE = ("attempts", "tokens", "plateau", "per_agent.attempts", "per_agent.tokens")
+# Budgets of things that are counted: their limits are whole numbers.
+COUNTED = ("attempts", "tokens", "plateau", "per_agent.attempts", "per_agent.tokens")
 
 
 def set_budget(transaction: Transaction, asked: SetBudget) -> str:
@@ -28,8 +29,8 @@ def set_budget(transaction: Transaction, asked: SetBudget) -> str:
     base, budgets = budget_of(transaction.task_rules, key), dict(transaction.run.budgets)
     budgets.pop(key, None)
     if not asked.as_task and asked.limit != base:
-        budgets[key] = SetLimit(limit=exact(key, asked.limit), base=base)
-    changed = _with(transaction.fleet(), budgets)
+        budgets[key] = SetLimit(limit=as_in_task(key, asked.limit), base=base)
+    changed = _with_budgets(transaction.fleet(), budgets)
     rules = in_force(transaction.task_rules, changed.run)
     text, was = f"budget.{key} is {_shown(budget_of(rules, key))}", _shown(budget_of(before, key))
     if rules == before:
@@ -41,7 +42,7 @@ def set_budget(transaction: Transaction, asked: SetBudget) -> str:
         raise CoralError(f"cannot set: the run would end at once if {text}", "`coral stop` ends it")
     transaction.set_run(budgets=budgets)
     transaction.rules = rules
-    _tell(transaction, f"The operator has changed the budget: {text} now (it was {was}).")
+    _restart_and_tell(transaction, f"The operator has changed the budget: {text} now (it was {was}).")
     return f"{text} (it was {was})"
 
 
@@ -78,24 +79,26 @@ def _check(transaction: Transaction, asked: SetBudget) -> None:
         raise CoralError(f"cannot set budget.{key}: the run is stopping", f"coral resume budget.{key}=NUMBER")
     if limit is not None and key != "target" and limit <= 0:
         raise CoralError(f"cannot set budget.{key} to {_shown(limit)}: it must be above 0", "or `none`: no limit")
-    if limit is not None and key in WHOLE and limit != int(limit):
+    if limit is not None and key in COUNTED and limit != int(limit):
         raise CoralError(f"cannot set budget.{key} to {_shown(limit)}: it is a whole number", "or `none`: no limit")
 
 
-def _with(fleet: Fleet, budgets: Mapping[str, SetLimit]) -> Fleet:
+def _with_budgets(fleet: Fleet, budgets: Mapping[str, SetLimit]) -> Fleet:
     return replace(fleet, run=replace(fleet.run, budgets=budgets))
 
 
-def exact(key: str, limit: float | None) -> float | None:
+def as_in_task(key: str, limit: float | None) -> float | None:
     """Return the limit as task.yaml holds it: a whole number, where the budget is of things that are counted."""
-    return int(limit) if limit is not None and key in WHOLE else limit
+    return int(limit) if limit is not None and key in COUNTED else limit
 
 
 def _shown(limit: float | None) -> str:
     return "without limit" if limit is None else f"{limit:.15g}"
 
 
-def _tell(transaction: Transaction, text: str) -> None:
+def _restart_and_tell(transaction: Transaction, text: str) -> None:
+    """Start the agents again that had retired because their own budget was used up, if it no longer is. Tell them and
+    all that are at work."""
     due = transaction.clock + transaction.rules.max_defer
     for name, agent in list(transaction.agents.items()):
         is_over = agent.phase is Phase.RETIRED and agent.reason.kind is ReasonKind.OWN_BUDGET

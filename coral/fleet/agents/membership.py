@@ -24,7 +24,7 @@ from heartbeats.heartbeat import Scope
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}[a-z0-9]")
 NUMBERED = re.compile(r"agent-([1-9][0-9]{0,8})")
-TAKEN = (FLEET, "operator", "replies")  # folders of a run have these names beside those of agents
+RESERVED_NAMES = (FLEET, "operator", "replies")  # of folders of a run that lie beside those of agents
 
 
 def add(transaction: Transaction, asked: on.AddAgent) -> str:
@@ -36,7 +36,7 @@ def add(transaction: Transaction, asked: on.AddAgent) -> str:
     name = asked.name or _next_name(known)
     if name in known:
         raise CoralError(f"cannot add {name}: there is such an agent", f"coral agent restart {name}, or another name")
-    if not NAME.fullmatch(name) or name in TAKEN:
+    if not NAME.fullmatch(name) or name in RESERVED_NAMES:
         hint = "small letters, digits and -, two to 32 of them, a letter first; it names folders of the run"
         raise CoralError(f"cannot add {name!r}: that is no name for an agent", hint)
     _prepare(transaction, name, asked.wanted)

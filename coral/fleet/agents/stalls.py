@@ -110,11 +110,6 @@ def exclude_time(transaction: Transaction, name: str, *over: float) -> None:
         transaction.set_agent(name, stall=stall, deadline=deadline)
 
 
-def is_excluded(transaction: Transaction, agent: Agent) -> bool:
-    """Return whether the agent cannot be expected to make progress now: one of its jobs runs, or the disk is full."""
-    return is_excused(transaction.fleet(), agent, transaction.clock)
-
-
 def is_excused(fleet: Fleet, agent: Agent, clock: float) -> bool:
     """Return whether an agent of this fleet cannot be expected to make progress at the time `clock` of the run's clock:
     one of its jobs runs, or the disk is full."""
@@ -131,7 +126,11 @@ def check_busy(transaction: Transaction, agent: Agent) -> Reason | None:
     if not _has_lasted(transaction, stall):
         return None
     assert stall.since is not None, "a timer that has ended was running"
-    if not agent.has_output or agent.research_until is not None or is_excluded(transaction, agent):
+    if (
+        not agent.has_output
+        or agent.research_until is not None
+        or is_excused(transaction.fleet(), agent, transaction.clock)
+    ):
         return None  # it is silent, which is another finding; or it cannot be expected to make progress
     waits = waits_until(agent.name, transaction.pending.values())
     if waits is not None and waits > stall.since:
@@ -155,7 +154,7 @@ def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> Reason
     if event.edited is not None and transaction.clock - event.edited > agent.stall.since:
         record_progress(transaction, agent.name, min(event.edited, transaction.clock - agent.spawned_at))
         return None
-    if is_excluded(transaction, agent):
+    if is_excused(transaction.fleet(), agent, transaction.clock):
         transaction.set_agent(agent.name, stall=replace(agent.stall, scan_requested_at=None))
         return None
     return _escalate(transaction, agent, Finding.NO_PROGRESS)

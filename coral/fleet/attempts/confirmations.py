@@ -23,7 +23,7 @@ from coral.fleet.transaction import Transaction
 PAIR = 2  # grades
 
 
-def ask(transaction: Transaction) -> None:
+def queue_next(transaction: Transaction) -> None:
     """Queue the next confirmation, if one is wanted and none is pending. Returns at once unless the standing has
     changed since the last call."""
     if not transaction.standing_changed:

@@ -43,7 +43,7 @@ def _begin(transaction: Transaction, baseline: Attempt) -> None:
         failures={}, alerted_failures=(), earlier_evals=run.progress.evals,
     )  # fmt: skip
     transaction.set_standing(advance(transaction.standing, record, transaction.rules.scoring))
-    holdouts.ask(transaction, transaction.standing.seed)
+    holdouts.queue(transaction, transaction.standing.seed)
     transaction.pending[record.number] = _published(record)
     transaction.act(do.Publish(attempt=record))
     withdraw_stagnation(transaction)

@@ -17,7 +17,7 @@ from coral.fleet.transaction import Transaction
 _FINISHES = (RunEndKind.BUDGET, RunEndKind.TARGET, RunEndKind.PLATEAU, RunEndKind.ALL_RETIRED)
 
 
-def ask(transaction: Transaction, measured: Measured | None) -> None:
+def queue(transaction: Transaction, measured: Measured | None) -> None:
     """Queue the grade of an attempt on the hold-out, unless the task has no hold-out or the attempt has such a grade
     already."""
     if measured is None or transaction.rules.holdout_timeout is None:
@@ -43,15 +43,15 @@ def begin_anew(transaction: Transaction) -> None:
     for key, pending in list(transaction.pending.items()):
         if pending.is_holdout and pending.step is AttemptStep.QUEUED:
             del transaction.pending[key]
-    ask(transaction, transaction.standing.seed)
-    ask(transaction, transaction.standing.best_measured)
+    queue(transaction, transaction.standing.seed)
+    queue(transaction, transaction.standing.best_measured)
 
 
-def ask_last(transaction: Transaction) -> None:
+def queue_last(transaction: Transaction) -> None:
     """Queue the lead's grade on the hold-out when the run ends in order: it may be better than the best although that
     is not proven."""
     if goes_on(transaction.run):
-        ask(transaction, lead(transaction.standing, transaction.rules.scoring))
+        queue(transaction, lead(transaction.standing, transaction.rules.scoring))
 
 
 def goes_on(run: Run) -> bool:

@@ -42,7 +42,7 @@ def settle(
     before = transaction.run.best
     transaction.set_standing(advance(transaction.standing, attempt, transaction.rules.scoring))
     if transaction.run.best != before:
-        holdouts.ask(transaction, transaction.standing.best_measured)
+        holdouts.queue(transaction, transaction.standing.best_measured)
     if attempt.epoch == transaction.run.epoch:
         _watch_voids(transaction, attempt)
     if pending.confirmation is not None:
@@ -63,7 +63,7 @@ def settle(
     transaction.act(do.Publish(attempt=attempt, launch=launch, heartbeats=names, inline=inline))
 
 
-def take_again(transaction: Transaction, attempt: Attempt) -> None:
+def restore(transaction: Transaction, attempt: Attempt) -> None:
     """Count an attempt that was published in the time that a damaged journal lost, with the verdict and order of its
     record."""
     pending = transaction.pending.get(attempt.number) or _forgotten(attempt)

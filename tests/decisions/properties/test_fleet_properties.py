@@ -33,7 +33,7 @@ from coral.fleet.attempts import grading
 from coral.fleet.attempts.confirmations import is_under_way
 from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment
-from coral.fleet.messages import ENDED
+from coral.fleet.messages import JOB_ENDED
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, is_due, may_interrupt, runs_job, ttl_of
 from coral.fleet.process_key import of_grade
 from coral.fleet.reasons import Finding, ReasonKind, RunEndKind
@@ -381,7 +381,7 @@ def test_a_job_is_started_once_and_its_end_is_told_once_to_who_did_not_end_it(hi
     assert started == sorted(set(started) & set(numbers))
     assert sorted([*(job.number for _, job in shown), *world.fleet.jobs]) == numbers
     owed = Counter(
-        agent for agent, message in created(world).values() if message.name == ENDED and not message.job_ends
+        agent for agent, message in created(world).values() if message.name == JOB_ENDED and not message.job_ends
     )
     told = {
         (agent.name, owed.id, end.number)
