@@ -119,20 +119,20 @@ class Launches:
         return launch if launch is not None and launch.number == number else None
 
     def suspect(self, ended: set[str]) -> None:
-        """The next call of `ended` checks these launches."""
+        """Let the next call of `ended` check these launches."""
         self._suspects |= ended
 
     def suspect_all(self) -> None:
         self._suspects |= self._live.keys()
 
     @property
-    def next_check(self) -> float | None:
-        """Seconds until leftovers should be checked again; None while there are none."""
+    def seconds_to_check(self) -> float | None:
+        """The seconds until leftovers should be checked again; None while there are none."""
         checks = [launch.check_at for launch in self._live.values() if launch.ended]
         return max(min(checks) - time.monotonic(), 0.0) if checks else None
 
     def ended(self) -> Iterator[tuple[Launch, LaunchState]]:
-        """The launches whose own process has ended, and whether anything it started is left."""
+        """Yield the launches whose own process has ended, and whether anything it started is left."""
         now = time.monotonic()
         due = {launch.who for launch in self._live.values() if launch.ended and now >= launch.check_at}
         candidates = [self._live.get(who) for who in self._suspects | due]

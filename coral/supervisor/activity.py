@@ -21,7 +21,8 @@ def last_edit(clone: Path) -> float | None:
     """Return how many seconds ago a file of the clone was last changed; None if it has none. A time in the future is
     ignored: it would be the last change for ever."""
     now = time.time()
-    last = max((time for time in islice(_changes(clone), MAX_ENTRIES) if time <= now), default=-math.inf)
+    times = islice(_changes(clone), MAX_ENTRIES)
+    last = max((changed_at for changed_at in times if changed_at <= now), default=-math.inf)
     return now - last if last > -math.inf else None
 
 

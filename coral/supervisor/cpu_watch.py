@@ -48,6 +48,8 @@ class CpuMeasured:
 
 
 class CpuWatch:
+    """Measures the launches of silent agents in a worker thread, all that are due at once."""
+
     def __init__(self, run_context: RunContext, launches: Launches, pool: Executor, wake: Callable[[], object]) -> None:
         """`wake`: wakes the loop, from any thread."""
         self._context, self._layout, self._rules = run_context, run_context.layout, run_context.rules

@@ -13,24 +13,26 @@ from coral.fleet.run_state import Fleet
 from heartbeats.reply import OtherReply, parse_reply
 from workspace.disk import is_disk_problem
 
-SIGNAL = "signal-"  # what the id of a request begins with that came as a signal, and not as a file
+SIGNAL_PREFIX = "signal-"  # of the id of a request that came as a signal, and not as a file
 
 
 class Degraded:
-    """`unwritten`: the events that the journal lacks. `unrecorded_fleet`: the fleet after them; None without any."""
+    """Keeps what the journal lacks. `unwritten`: its events; `unrecorded_fleet`: the fleet after them, None while the
+    journal can be written."""
 
     def __init__(self) -> None:
         self.unwritten: list[on.Event] = []
         self.unrecorded_fleet: Fleet | None = None
 
     def end(self) -> None:
-        """The journal was written."""
+        """Forget the events, because they are in the journal now."""
         self.unwritten, self.unrecorded_fleet = [], None
 
     def decide(
         self, fleet: Fleet, events: list[on.Event], now: on.Moment, rules: Rules, error: OSError
     ) -> list[do.Action]:
-        """The actions that are performed all the same. `error`: why the journal cannot be written.
+        """Return the actions that are performed although they are not journalled. `error`: why the journal cannot be
+        written.
 
         If the disk is why, the fleet is told so first: else what a grade wrote is not removed. No other sign of it may
         come, for at a quota the disk seems to have space.
@@ -38,7 +40,9 @@ class Degraded:
         if is_disk_problem(error) and not (self.unrecorded_fleet or fleet).run.disk_problem:
             events = [on.DiskChecked(problem=reason_of(error)), *events]
         # Submissions and requests are not kept: their files are read again.
-        self.unwritten = kept([*self.unwritten, *(event for event in events if not _lies_in_a_folder(event))])
+        self.unwritten = without_superseded(
+            [*self.unwritten, *(event for event in events if not _lies_in_a_folder(event))]
+        )
         seen = [_without_grader(event) for event in events]
         self.unrecorded_fleet, actions = decide(self.unrecorded_fleet or fleet, seen, now, rules)
         ending = do.Interrupt | do.Terminate | do.Kill | do.CleanUpGrade
@@ -49,15 +53,15 @@ def reason_of(error: OSError) -> str:
     return f"the journal cannot be written: {error}"
 
 
-def kept(events: Iterable[on.Event]) -> list[on.Event]:
-    """The events in their order, without those that a later one makes superfluous."""
+def without_superseded(events: Iterable[on.Event]) -> list[on.Event]:
+    """Return the events in their order, without those that a later one makes superfluous."""
     found = list(events)
     last = {key: place for place, event in enumerate(found) if (key := _subject(event)) is not None}
     return [event for place, event in enumerate(found) if (key := _subject(event)) is None or last[key] == place]
 
 
 def _subject(event: on.Event) -> Hashable:
-    """The subject of an event of which only the newest figure or text counts; None where every event counts."""
+    """Return the subject of an event of which only the newest figure or text counts; None where every event counts."""
     match event:
         case on.HeartbeatsAltered() | on.RecordsDamaged() | on.Restored() | on.LeftProcesses() | on.LifeSeen():
             return event  # each check finds the same again, since nothing is done about it yet
@@ -70,7 +74,7 @@ def _subject(event: on.Event) -> Hashable:
 
 
 def _without_grader(event: on.Event) -> on.Event:
-    """A commit that was checked out counts as a lost grade: without the journal its grader cannot start."""
+    """Return a lost grade for a commit that was checked out: without the journal its grader cannot start."""
     match event:
         case on.CheckedOut(number=number, launch=launch):
             return on.Graded(number=number, launch=launch, outcome=on.Outcome.LOST)
@@ -78,5 +82,5 @@ def _without_grader(event: on.Event) -> on.Event:
 
 
 def _lies_in_a_folder(event: on.Event) -> bool:
-    requested = isinstance(event, on.Requested) and not event.id.startswith(SIGNAL)
+    requested = isinstance(event, on.Requested) and not event.id.startswith(SIGNAL_PREFIX)
     return requested or isinstance(event, on.Submitted | on.RequestUnreadable)

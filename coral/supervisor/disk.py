@@ -26,7 +26,7 @@ class DiskCheck:
         self._pause = PAUSES[0]
 
     def check(self, clock: float, failed: str = "") -> str | None:
-        """Why the disk cannot be written to from now on; empty where it can again; None where nothing has changed.
+        """Return why the disk cannot be written to from now on; "" where it can again; None where nothing has changed.
 
         `clock`: the run's, in seconds. `failed`: the error of a write that failed on a full disk since the last check.
         """
@@ -51,5 +51,5 @@ class DiskCheck:
 
     @property
     def next_check(self) -> float | None:
-        """When to check again though nothing happens, on the run's clock; None while the disk can be written to."""
+        """The time of the next check, on the run's clock; None while the disk can be written to."""
         return self._until if self._problem else None

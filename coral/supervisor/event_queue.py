@@ -19,10 +19,10 @@ from coral.fleet.process_key import of_grade
 from workspace.disk import is_disk_problem
 from workspace.errors import Unacceptable, WorkspaceError
 
-MOST = 256  # failures that are remembered: a reason that names a time is new each time, and the list would grow
+MAX_REMEMBERED = 256  # failures: a reason that names a time is new each time, and the list would grow
 AT_FIRST = 5  # malformed files of one sender that are reported one by one
 QUIET_SECONDS = 60.0  # the others are reported as a count, once in so many seconds
-DEEPEST = 6  # tries of an action whose error may be over a little later; then it is given up
+MAX_TRIES = 6  # tries of an action whose error may be over a little later; then it is given up
 REPORTED_AT = 3  # after so many failed tries of a write that must succeed, the operator is told
 TRANSIENT = frozenset(
     {errno.EAGAIN, errno.EINTR, errno.EBUSY, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
@@ -30,16 +30,18 @@ TRANSIENT = frozenset(
 TRANSIENT_OF_SQLITE = frozenset({5, 6, 10})  # busy, locked, an error of the disk
 
 
-class SeenAlerts:
+class SeenFailures:
+    """Remembers the latest failures, so that one that repeats is reported once."""
+
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], None] = {}  # the latest comes last
 
     def is_new(self, item: str, reason: str) -> bool:
-        """Return whether this failure has not been seen before, and is to be reported. Remembers it."""
+        """Return whether this failure has not been seen before, and remember it."""
         known = (item, reason) in self._known
         self._known.pop((item, reason), None)
         self._known[item, reason] = None
-        if len(self._known) > MOST:
+        if len(self._known) > MAX_REMEMBERED:
             del self._known[next(iter(self._known))]
         return not known
 
@@ -93,12 +95,12 @@ class EventQueue:
             self._events.extend(events)
             self._wake()
 
-    def put_failure(self, action: do.Action, error: BaseException, depth: int = 1) -> list[on.Event]:
-        """Put the events that follow from the failure of an action; returns them. `depth`: how many times the action
+    def put_failure(self, action: do.Action, error: BaseException, tries: int = 1) -> list[on.Event]:
+        """Put the events that follow from the failure of an action; returns them. `tries`: how many times the action
         has failed."""
         if is_disk_problem(error):
             self.put_disk_error(str(error))
-        events = events_of_failure(action, error, depth)
+        events = events_of_failure(action, error, tries)
         self.put(*events)
         return events
 
@@ -127,7 +129,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def events_of_failure(  # noqa: C901 - one arm per action
-    action: do.Action, error: BaseException, depth: int = 1
+    action: do.Action, error: BaseException, tries: int = 1
 ) -> list[on.Event]:
     reason = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
     match action:
@@ -149,24 +151,24 @@ def events_of_failure(  # noqa: C901 - one arm per action
             broken = on.Broken(item=f"the scan of the files of {agent}", reason=reason)
             return [on.EditsScanned(agent=agent, launch=launch), broken]
         case do.Publish(attempt=attempt):
-            return _failed_write(f"the record of #{attempt.number}", reason, error, depth)
+            return _failed_write(f"the record of #{attempt.number}", reason, error, tries)
         case do.ShowJob(job=job):
-            return _failed_write(f"the record of job {job.number}", reason, error, depth)
+            return _failed_write(f"the record of job {job.number}", reason, error, tries)
         case do.ShowHoldouts():
-            return _failed_write("the scores on the hold-out", reason, error, depth)
+            return _failed_write("the scores on the hold-out", reason, error, tries)
         case do.Notify(id=id):
-            return [on.WriteFailed(item=f"alert {id}", depth=depth)]  # to alert the operator of that would fail as well
+            return [on.WriteFailed(item=f"alert {id}", depth=tries)]  # to alert the operator of that would fail as well
         case do.Accept() | do.Refuse() | do.Discard() | do.Answer() | do.ShowHeartbeats() if (
-            depth < DEEPEST and is_transient(error)
+            tries < MAX_TRIES and is_transient(error)
         ):
-            return [on.WriteFailed(item=f"the action {type(action).__name__}", depth=depth)]
+            return [on.WriteFailed(item=f"the action {type(action).__name__}", depth=tries)]
         case _:
             return [on.Broken(item=f"the action {type(action).__name__}", reason=reason)]
 
 
-def _failed_write(item: str, reason: str, error: BaseException, depth: int) -> list[on.Event]:
+def _failed_write(item: str, reason: str, error: BaseException, tries: int) -> list[on.Event]:
     """Return the events of a failed write that must succeed in the end: it is tried again as long as the run goes on.
     An error that may be over a moment later is reported only after REPORTED_AT tries."""
-    failed = on.WriteFailed(item=item, depth=depth)
-    is_reported = depth >= REPORTED_AT or is_disk_problem(error) or not is_transient(error)
+    failed = on.WriteFailed(item=item, depth=tries)
+    is_reported = tries >= REPORTED_AT or is_disk_problem(error) or not is_transient(error)
     return [on.Broken(item=item, reason=reason), failed] if is_reported else [failed]

@@ -30,7 +30,7 @@ from coral.records.ledger import Ledger
 from coral.supervisor.context import RunContext
 from coral.supervisor.cpu_watch import ProcessWatch
 from coral.supervisor.disk import DiskCheck
-from coral.supervisor.event_queue import EventQueue, SeenAlerts
+from coral.supervisor.event_queue import EventQueue, SeenFailures
 from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.inbox import Inbox
 from coral.supervisor.job_end import read_job_end
@@ -46,7 +46,7 @@ STARTING_SECONDS = 0.05  # how often it is read while the first output of a laun
 CHECK_SECONDS = 5.0  # how often the supervisor's files are checked, however rarely the inboxes are read
 MORE_SECONDS = 0.2  # how soon inboxes are read again, if one holds more files than are read at a time
 MAX_PIECES = 64  # pieces of output that are read at most when a launch has ended
-ENDED = {on.Ending.CLEAN: Status.SUCCESS, on.Ending.INTERRUPTED: Status.CANCELLED}
+STATUS_OF = {on.Ending.CLEAN: Status.SUCCESS, on.Ending.INTERRUPTED: Status.CANCELLED}
 NEVER = float("-inf")
 LEADERS = 10  # the best attempts, whose records are checked each time, because agents build on them
 
@@ -82,8 +82,8 @@ class DamageCheck:
     def read(self, fleet: Fleet) -> Iterator[on.Event]:
         """Yield what was found to be changed. The records are compared in a worker thread; the next call reports its
         result."""
-        self._folders.know(fleet.agents)
-        yield from self._folders.put_back()
+        self._folders.add_agents(fleet.agents)
+        yield from self._folders.restore()
         yield from (on.HeartbeatsAltered(owner=owner) for owner in self._heartbeat_files.altered())
         yield from self._journal.repair()
         if self._running_check is not None and self._running_check.done():
@@ -127,7 +127,7 @@ class Gatherer:
         self._full: set[str] = set()  # agents whose inbox waits for room
         self._watch_error = ""
         self._broken: set[str] = set()  # sources that could not be read at the last turn
-        self._alerts = SeenAlerts()
+        self._seen_failures = SeenFailures()
 
     def gather(self, fleet: Fleet, now: on.Moment) -> list[on.Event]:
         """Return everything that happened since the last turn, in the order in which a person would tell it."""
@@ -147,11 +147,11 @@ class Gatherer:
         events += self._from_queue()
         events += self._read_inboxes(fleet, polls, now)
         events += self._read_output(fleet, now)
-        events += self._guarded("what processes use", self._uses(fleet, now))
+        events += self._guarded("what processes use", self._watch_processes(fleet, now))
         events += self._guarded("the launches that are over", self._ends(fleet, now))
         return [*events, on.DiskChecked(problem="")] if disk_problem == "" else events
 
-    def next_reading(self, fleet: Fleet, now: on.Moment) -> float:
+    def seconds_to_reading(self, fleet: Fleet, now: on.Moment) -> float:
         """Return in how many seconds there is something to read again, at least 0."""
         if not self._queue.is_empty:
             return 0.0
@@ -167,8 +167,8 @@ class Gatherer:
             starting = any(is_starting(agent, now.run_time) for agent in live)
             times.append(self._output_read_at + (STARTING_SECONDS if starting else OUTPUT_SECONDS))
         seconds = min(times) - now.run_time
-        if self._launches.next_check is not None:
-            seconds = min(seconds, self._launches.next_check)
+        if self._launches.seconds_to_check is not None:
+            seconds = min(seconds, self._launches.seconds_to_check)
         return max(seconds, 0.0)
 
     def close(self) -> None:
@@ -231,13 +231,13 @@ class Gatherer:
     def _from_queue(self) -> Iterator[on.Event]:
         """Yield the queued events, that is the results of actions. A failure that repeats is reported once."""
         for event in self._queue.take():
-            if not isinstance(event, on.Broken) or self._alerts.is_new(event.item, event.reason):
+            if not isinstance(event, on.Broken) or self._seen_failures.is_new(event.item, event.reason):
                 yield event
 
     def _read_inboxes(self, fleet: Fleet, polls: bool, now: on.Moment) -> Iterator[on.Event]:
         """Read all inboxes at a poll, or when an agent may submit again after it had too many submissions in hand; else
         read those that have changed."""
-        self._inbox.know(fleet.agents)
+        self._inbox.add_agents(fleet.agents)
         touched = self._watch.take() if self._watch is not None else frozenset()
         capacity = intake_capacity(fleet.agents, fleet.pending.values(), slots_of(fleet.run, self._context.rules))
         before, self._full = self._full, {agent for agent, left in capacity.items() if not left}
@@ -275,7 +275,7 @@ class Gatherer:
             yield from monitor.used()
             self._monitors.mark(monitor)
 
-    def _uses(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
+    def _watch_processes(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
         for event in self._processes.read(fleet, now.run_time):
             if isinstance(event, on.LifeSeen) and (monitor := self._monitors.find(event.agent, event.launch)):
                 monitor.alive_at = now.run_time
@@ -328,7 +328,7 @@ class Gatherer:
             # Whatever the program says of that: it is cloned again for the next launch.
             ending, detail = on.Ending.CRASHED, "its workspace was removed, and is made again"
         monitor.message, monitor.phase = detail if ending is on.Ending.CRASHED else "", "ended"
-        monitor.status = ENDED.get(ending, Status.ERROR)
+        monitor.status = STATUS_OF.get(ending, Status.ERROR)
         self._monitors.mark(monitor)
         return on.Exited(
             agent=launch.who,

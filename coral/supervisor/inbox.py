@@ -32,13 +32,13 @@ class Inbox:
         self._store = Store(layout.attempts)
         self._agents = frozenset[str]()
         self._request_folders = {layout.requests_of(OPERATOR): OPERATOR}
-        self.know(agents)
+        self.add_agents(agents)
         self._listings = Listings()
         self._failed: set[Path] = set()  # files that this machine could not read, and that were reported
         self._alerts = AlertLimit()
         self.more = False  # whether a sender may have more files than were read last
 
-    def know(self, agents: Collection[str]) -> None:
+    def add_agents(self, agents: Collection[str]) -> None:
         """Read the files of these agents too, if they are new."""
         if not self._agents.issuperset(agents):
             self._agents = self._agents.union(agents)

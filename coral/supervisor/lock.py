@@ -27,17 +27,17 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._descriptor = _taken(path)
+            self._descriptor = _lock(path)
         except OSError as error:
             raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
 
-    def put_back(self) -> bool:
+    def restore(self) -> bool:
         """Lock a new file if the file was removed; returns whether it was. CoralError if another supervisor holds the
         lock by now."""
         with contextlib.suppress(OSError):  # the next call tries again; meanwhile nobody else can lock it either
             if self._is_there():
                 return False
-            before, self._descriptor = self._descriptor, _taken(self._path)
+            before, self._descriptor = self._descriptor, _lock(self._path)
             os.close(before)
             return True
         return False
@@ -65,7 +65,7 @@ class RunFolderGuard:
         CoralError if another supervisor has taken the run over."""
         if not is_gone(self._layout):
             self._gone_since = None
-            return self._lock.put_back()
+            return self._lock.restore()
         if self._gone_since is None:
             self._gone_since = clock
         elif clock - self._gone_since >= GONE_SECONDS:
@@ -92,14 +92,14 @@ def hold_lock(path: Path) -> Iterator[Lock]:
         yield lock
 
 
-def _taken(path: Path) -> int:
+def _lock(path: Path) -> int:
     """Lock the file and write our pid into it. Returns the open descriptor. CoralError if another process holds the
     lock."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     from coral.supervisor.clock import wall  # a command that only calls `holder` does not need it
 
     try:
-        if not _take(descriptor):
+        if not _try_lock(descriptor):
             raise CoralError(f"cannot supervise this run: {_holder_text(path)}", "`coral attach` watches it")
         who = {"pid": os.getpid(), "host": socket.gethostname(), "since": wall()}
         with contextlib.suppress(OSError):  # on a full disk only the text is missing
@@ -110,7 +110,7 @@ def _taken(path: Path) -> int:
     return descriptor
 
 
-def _take(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     """Try for half a second to lock the file, because a call of `holder` locks it briefly. Returns whether it
     worked."""
     for _ in range(TRIES):
@@ -132,7 +132,7 @@ def holder(path: Path) -> int | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _read(path).get("pid", 0)
+        return _read_holder(path).get("pid", 0)
     else:
         return None
     finally:
@@ -140,11 +140,11 @@ def holder(path: Path) -> int | None:
 
 
 def _holder_text(path: Path) -> str:
-    who = _read(path)
+    who = _read_holder(path)
     return f"process {who.get('pid', '?')} on {who.get('host', '?')} supervises it since {who.get('since', '?')}"
 
 
-def _read(path: Path) -> dict[str, int]:
+def _read_holder(path: Path) -> dict[str, int]:
     try:
         found = json.loads(read_bytes(path))
     except (OSError, ValueError):

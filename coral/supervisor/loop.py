@@ -51,7 +51,7 @@ from coral.runs.verify import verify
 from coral.supervisor.clock import Clock, since
 from coral.supervisor.context import RunContext
 from coral.supervisor.cpu_watch import ProcessWatch
-from coral.supervisor.degraded import SIGNAL, Degraded, reason_of
+from coral.supervisor.degraded import SIGNAL_PREFIX, Degraded, reason_of
 from coral.supervisor.event_queue import EventQueue
 from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.gather import DamageCheck, Gatherer
@@ -178,7 +178,7 @@ class Supervisor:
 
     def stop(self, end: RunEnd) -> None:
         """Ask for the end of the run, from a signal handler too."""
-        id = f"{SIGNAL}{time.time_ns()}"
+        id = f"{SIGNAL_PREFIX}{time.time_ns()}"
         self._queue.put(on.Requested(sender=OPERATOR, id=id, request=on.Stop(end=end)))
 
     def close(self) -> None:
@@ -258,7 +258,9 @@ class Supervisor:
 
     def _sleep(self, now: on.Moment) -> None:
         passed = self._clock.now().run_time - now.run_time
-        self._wait(min(self._due - now.run_time, MAX_SLEEP, self._gatherer.next_reading(self._fleet, now)) - passed)
+        self._wait(
+            min(self._due - now.run_time, MAX_SLEEP, self._gatherer.seconds_to_reading(self._fleet, now)) - passed
+        )
 
     def _wait(self, seconds: float) -> None:
         self._clock.sleep(seconds)
@@ -298,14 +300,14 @@ def supervise(
             supervisor.keep_digests()
             supervisor.stop(stop)
 
-        def take(number: int) -> None:
+        def on_signal(number: int) -> None:
             if number != signal.SIGHUP or not outlives_terminal:
                 supervisor.stop(RunEnd(RunEndKind.SIGNAL, detail=signal.Signals(number).name))
 
         try:
             if stop is None:
                 held.check()  # nothing has begun yet
-            with held.handled_by(take):
+            with held.handled_by(on_signal):
                 end = supervisor.run(lock)
             supervisor.verify_best(end)
             if is_gone(layout):

@@ -159,7 +159,7 @@ class OutputMonitors:
         self._layout = run_context.layout
         self._roster = run_context.roster
         self.by_agent: dict[str, OutputMonitor] = {}
-        self._heard: dict[str, OutputMonitor] = {}
+        self._marked: dict[str, OutputMonitor] = {}
 
     def open(self, agent: str, launch: int, session: str | None, clock: float) -> OutputMonitor:
         """Open the monitor of a launch, which reads its output from the beginning. Replaces the one of the agent's last
@@ -179,10 +179,10 @@ class OutputMonitors:
 
     def mark(self, monitor: OutputMonitor) -> None:
         """Mark that a monitor was read: the report archives a beat of its launch in this turn."""
-        self._heard[monitor.agent] = monitor
+        self._marked[monitor.agent] = monitor
 
     def take_marked(self) -> list[OutputMonitor]:
-        marked, self._heard = list(self._heard.values()), {}
+        marked, self._marked = list(self._marked.values()), {}
         return marked
 
 

@@ -49,7 +49,7 @@ from workspace.packs import Packs
 from workspace.pins import restore_seed
 from workspace.seal import Level
 
-REASON = 200  # characters of one in a line of the timeline
+REASON_LENGTH = 200  # characters, in a line of the timeline
 LAST_SECONDS = 10.0  # for what the threads have yet to do at the end
 
 
@@ -105,16 +105,16 @@ class Performer:
         self._background.close(LAST_SECONDS)
         self._starter.close()
 
-    def _try(self, action: do.Action, fleet: Fleet, now: on.Moment, depth: int = 1) -> None:
-        """`depth`: 1 for the first try, one more for each further one."""
+    def _try(self, action: do.Action, fleet: Fleet, now: on.Moment, tries: int = 1) -> None:
+        """`tries`: 1 for the first try, one more for each further one."""
         try:
             self._do(action, fleet, now)
         except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
-            for event in self._queue.put_failure(action, error, depth):
+            for event in self._queue.put_failure(action, error, tries):
                 if isinstance(event, on.SpawnFailed):
                     self._starter.cancel(event.who)
                 elif isinstance(event, on.WriteFailed):
-                    self._unwritten.append((action, depth))
+                    self._unwritten.append((action, tries))
 
     def _do(self, action: do.Action, fleet: Fleet, now: on.Moment) -> None:  # noqa: C901 - one arm per action
         match action:
@@ -162,8 +162,8 @@ class Performer:
                 self._queue.put(on.Notified(id=action.id))
             case do.WriteAgain():
                 again, self._unwritten = self._unwritten, []
-                for unwritten, depth in again:
-                    self._try(unwritten, fleet, now, depth + 1)
+                for unwritten, tries in again:
+                    self._try(unwritten, fleet, now, tries + 1)
             case _:
                 assert_never(action)
 
@@ -210,7 +210,7 @@ class Performer:
             self._store.reply(attempt.agent, attempt.submission, reply)
         score = "" if attempt.score is None else f" {attempt.score:.10g}"
         proves = f" (#{attempt.of})" if attempt.kind is Kind.CONFIRM and attempt.verdict is Verdict.NEW_BEST else ""
-        failure = f": {one_line(attempt.reason, REASON)}" if attempt.score is None and attempt.reason else ""
+        failure = f": {one_line(attempt.reason, REASON_LENGTH)}" if attempt.score is None and attempt.reason else ""
         text = f"{attempt.verdict}{proves}{score}{failure}: {attempt.title}"
         if attempt.kind is Kind.BASELINE:
             text = f"{attempt.title}{score}"

@@ -24,14 +24,14 @@ class RunFolders:
         self._agents = frozenset(agents)
         self._known = {folder: os.lstat(folder) for folder in _folders(layout, self._agents)}
 
-    def know(self, agents: Collection[str]) -> None:
+    def add_agents(self, agents: Collection[str]) -> None:
         """Watch over the folders of these agents too, if they are new."""
         new = set(agents).difference(self._agents)
         self._agents = self._agents.union(new)
         for folder in _folders(self._layout, new) if new else ():
             self._known.setdefault(folder, os.lstat(folder))
 
-    def put_back(self) -> Iterator[Restored]:
+    def restore(self) -> Iterator[Restored]:
         """Put back each folder that is gone or was replaced, and yield a report of it. A folder that was renamed and
         lies beside its place is renamed back; else an empty one is made, with the owner and the rights of the lost one.
         A link or file in its place is kept under a hidden name."""
@@ -42,12 +42,12 @@ class RunFolders:
             if not found:
                 continue
             with contextlib.suppress(OSError):  # the folder that it lies in is not there: that comes first, next time
-                source = self._put_back(folder, known)
+                source = self._restore(folder, known)
                 self._known[folder] = os.lstat(folder)
                 item = f"the folder {folder.relative_to(self._layout.root)}"
                 yield Restored(item=item, found=found, source=source)
 
-    def _put_back(self, folder: Path, known: os.stat_result) -> str:
+    def _restore(self, folder: Path, known: os.stat_result) -> str:
         """Put one folder back; returns what it was restored from. A folder that was made anew in its place stays."""
         if _is_folder(folder):
             return "memory"

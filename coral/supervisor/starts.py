@@ -62,7 +62,7 @@ class Starter:
         self._report.beat(monitor, fleet, now)
 
     def set_member(self, action: do.SetMember) -> None:
-        """Drive an agent as `action.member` says from its next launch on."""
+        """Change how an agent is driven from its next launch on: by which program, with which model and role."""
         if (setup := self._setups.get(action.agent)) is not None:
             setup.close()  # before the roster changes: the setup still knows which logins the old program has
         self._context.roster.set(action.agent, action.member)

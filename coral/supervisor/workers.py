@@ -16,9 +16,9 @@ from coral.fleet import actions as do, events as on
 from coral.supervisor.event_queue import EventQueue
 from workspace.cancellation import CancelToken
 
-WIDTH = 4
-MOST = 24  # threads, those that are stuck included
-PATIENCE = 5.0  # seconds
+WIDTH = 4  # how much work runs at a time, not counting what is stuck
+MAX_THREADS = 24  # threads, those that are stuck included
+PATIENCE = 5.0  # seconds; work that takes longer counts as stuck
 
 
 class _Threads(ThreadPoolExecutor):
@@ -43,7 +43,7 @@ class _Threads(ThreadPoolExecutor):
 
 
 class WorkerPool(Executor):
-    def __init__(self, width: int = WIDTH, most: int = MOST, patience: float = PATIENCE) -> None:
+    def __init__(self, width: int = WIDTH, most: int = MAX_THREADS, patience: float = PATIENCE) -> None:
         self._width, self._most, self._patience = width, most, patience
         self._threads = _Threads(most, thread_name_prefix="coral")
         self._threads.submit(int)  # from now on there is a thread, however many processes agents start

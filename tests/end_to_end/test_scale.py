@@ -123,7 +123,7 @@ def test_a_large_fleet_needs_no_thread_for_each_agent_and_leaves_nothing(start):
     wait_for_everything(run, many)
     supervisor = psutil.Process(run.supervisor.pid)
     # What takes in and checks out, what watches two folders, and the loop: however many agents there are.
-    assert supervisor.num_threads() <= workers.MOST + 10 < many
+    assert supervisor.num_threads() <= workers.MAX_THREADS + 10 < many
     graders_and_git = 4 + 4
     assert many <= len(supervisor.children()) <= many + graders_and_git
     run.stop()

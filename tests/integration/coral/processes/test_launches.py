@@ -141,12 +141,12 @@ def test_sigterm_ends_a_daemon_too(way: str, mine: FolderLaunches) -> None:
     mine.launches.suspect(woken)
     ((launch, state),) = mine.launches.ended()
     assert (launch.who, launch.code, state) == ("agent-1", 7, LaunchState.LEFT_PROCESSES)
-    assert mine.launches.next_check is not None
+    assert mine.launches.seconds_to_check is not None
     process.terminate(launch.identity, launch.tag)
     wait_until(lambda: not process_tree.is_alive(left))
     assert mine.next_state() == ("agent-1", LaunchState.GONE)
     assert mine.launches.find("agent-1", 1) is None
-    assert mine.launches.next_check is None
+    assert mine.launches.seconds_to_check is None
 
 
 def test_the_end_of_what_is_left_wakes_the_loop(way: str, mine: FolderLaunches) -> None:

@@ -343,7 +343,7 @@ def test_records_are_checked_however_rarely_inboxes_are_read(start) -> None:
         manager._performer.perform(actions, Fleet(), now)
         look = manager._gatherer._damage._running_check
         look.exception(120)
-        clock += manager._gatherer.next_reading(Fleet(), now)
+        clock += manager._gatherer.seconds_to_reading(Fleet(), now)
         looks += 1
         assert clock < 3600 / (100_000 / integrity.BATCH) * (looks + 1)
     assert Store(layout.attempts).read(0) == baseline

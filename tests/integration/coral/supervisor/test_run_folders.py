@@ -23,7 +23,7 @@ def layout(tmp_path):
 
 
 def restored(folders):
-    return [(event.item, event.found, event.source) for event in folders.put_back()]
+    return [(event.item, event.found, event.source) for event in folders.restore()]
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -11,8 +11,8 @@ from attempts.record import Kind
 from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import Spent
 from coral.fleet.run_state import Job
-from coral.supervisor.degraded import kept
-from coral.supervisor.event_queue import DEEPEST, EventQueue, events_of_failure, is_transient
+from coral.supervisor.degraded import without_superseded
+from coral.supervisor.event_queue import MAX_TRIES, EventQueue, events_of_failure, is_transient
 from workspace.errors import Unacceptable
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -51,9 +51,9 @@ ANSWERS = (
 def test_what_may_succeed_a_moment_later_is_tried_one_level_deeper_and_then_set_aside(action, code: int) -> None:
     error = OSError(code, os.strerror(code))
     item = f"the action {type(action).__name__}"
-    for depth in range(1, DEEPEST):
+    for depth in range(1, MAX_TRIES):
         assert events_of_failure(action, error, depth) == [on.WriteFailed(item=item, depth=depth)]
-    assert events_of_failure(action, error, DEEPEST) == [on.Broken(item=item, reason=str(error))]
+    assert events_of_failure(action, error, MAX_TRIES) == [on.Broken(item=item, reason=str(error))]
     assert events_of_failure(action, PermissionError(errno.EACCES, "no"), 1)[0] == on.Broken(
         item=item, reason="[Errno 13] no"
     )
@@ -140,7 +140,7 @@ def used(tokens: int, session: str = "s") -> on.Used:
 def test_of_what_is_said_again_and_again_the_last_word_is_kept() -> None:
     events: list[on.Event] = []
     for number in range(1000):
-        events = kept([*events, heard(f"step {number}"), used(number), heard(agent="ben", busy="tool")])
+        events = without_superseded([*events, heard(f"step {number}"), used(number), heard(agent="ben", busy="tool")])
     assert events == [heard("step 999"), used(999), heard(agent="ben", busy="tool")]
 
 
@@ -154,10 +154,10 @@ def test_answers_launches_and_conversations_are_told_apart_and_all_else_is_kept_
         used(7),
         used(3, session="another"),
     ]
-    assert kept(events) == events
+    assert without_superseded(events) == events
     exited = on.Exited(agent="ann", launch=1, ending=on.Ending.CLEAN)
     failed = on.SpawnFailed(who="ben", launch=4, reason="no such program")
-    assert kept([heard("a"), exited, heard("b", launch=2), failed, failed, heard("c", launch=2)]) == [
+    assert without_superseded([heard("a"), exited, heard("b", launch=2), failed, failed, heard("c", launch=2)]) == [
         heard("a"),
         exited,
         failed,

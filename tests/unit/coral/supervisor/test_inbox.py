@@ -10,7 +10,7 @@ from attempts.record import to_dict
 from coral.fleet import events as on
 from coral.fleet.members import WantedMember
 from coral.fleet.reasons import RunEnd, RunEndKind
-from coral.supervisor.event_queue import AT_FIRST, MOST, QUIET_SECONDS, AlertLimit, SeenAlerts
+from coral.supervisor.event_queue import AT_FIRST, MAX_REMEMBERED, QUIET_SECONDS, AlertLimit, SeenFailures
 from coral.supervisor.inbox import AT_ONCE, Inbox
 from coral.supervisor.perform import answer_request
 from workspace.layout import OPERATOR, Layout, create, new_run
@@ -175,12 +175,12 @@ def test_complaints_start_anew_after_a_quiet_time_and_each_sender_has_its_own() 
 
 
 def test_the_same_is_told_once_as_long_as_it_goes_on_and_what_is_over_is_forgotten() -> None:
-    told = SeenAlerts()
+    told = SeenFailures()
     assert told.is_new("a record", "it always fails")
-    for moment in range(3 * MOST):
+    for moment in range(3 * MAX_REMEMBERED):
         assert told.is_new("a record", f"kept as {moment}")
         assert not told.is_new("a record", "it always fails")
         assert told.is_new("another record", f"kept as {moment}")
-        assert len(told._known) <= MOST
-    assert not told.is_new("a record", f"kept as {3 * MOST - 1}")
+        assert len(told._known) <= MAX_REMEMBERED
+    assert not told.is_new("a record", f"kept as {3 * MAX_REMEMBERED - 1}")
     assert told.is_new("a record", "kept as 0")

@@ -36,11 +36,11 @@ def test_the_second_one_is_told_who_is_the_first(tmp_path):
 def test_a_lock_that_was_removed_is_held_again(tmp_path, replace):
     path = tmp_path / "supervisor.lock"
     with hold_lock(path) as lock:
-        assert lock.put_back() is False
+        assert lock.restore() is False
         path.unlink()
         replace(path)
-        assert lock.put_back() is True
-        assert lock.put_back() is False
+        assert lock.restore() is True
+        assert lock.restore() is False
         assert holder(path) == os.getpid()
         with pytest.raises(CoralError, match=str(os.getpid())), hold_lock(path):
             pass
@@ -53,9 +53,9 @@ def test_who_took_a_removed_lock_has_it(tmp_path):
         path.unlink()
         with hold_lock(path) as second:
             with pytest.raises(CoralError, match=str(os.getpid())):
-                first.put_back()
-            assert second.put_back() is False
-        assert first.put_back() is True
+                first.restore()
+            assert second.restore() is False
+        assert first.restore() is True
 
 
 def test_what_lies_in_the_place_of_the_lock_ends_no_supervisor(tmp_path):
@@ -64,11 +64,11 @@ def test_what_lies_in_the_place_of_the_lock_ends_no_supervisor(tmp_path):
     with hold_lock(path) as lock:
         path.unlink()
         path.mkdir()
-        assert lock.put_back() is False
+        assert lock.restore() is False
         path.rmdir()
-        assert lock.put_back() is True
+        assert lock.restore() is True
         path.parent.rename(tmp_path / "elsewhere")
-        assert lock.put_back() is False  # no folder, no lock
+        assert lock.restore() is False  # no folder, no lock
 
 
 @pytest.fixture
