@@ -28,7 +28,7 @@ class Direction(StrEnum):
     MINIMIZE = "minimize"
 
     def better(self, a: float, b: float) -> bool:
-        """Whether `a` is strictly better than `b`."""
+        """Return whether `a` is strictly better than `b`."""
         return a > b if self is Direction.MAXIMIZE else a < b
 
 

@@ -635,6 +635,21 @@ def test_modules_and_functions_are_short_and_modules_have_a_docstring() -> None:
     assert long == set()
 
 
+# "Returns", "Writes", "Whether" at the beginning of a docstring.
+OTHER_MOOD = re.compile(r"(?!As\b)(?:[A-Z][a-z]+[a-rt-z]s|Does|Goes|Has|Is|Whether)\b")
+
+
+def test_docstrings_of_functions_begin_with_an_imperative() -> None:
+    assert {
+        (module, node.name)
+        for module in MODULES
+        for node in nodes(module)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
+        and OTHER_MOOD.match(ast.get_docstring(node) or "")
+    } == set()
+
+
 # Where a runtime's name stands outside coral/runtimes, and what it means there.
 NAMED_RUNTIMES = {
     ("coral.config.model", "native"),  # the default of agents.runtime

@@ -151,5 +151,5 @@ class Given:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a file is one that is not whole yet."""
+    """Return whether a file is one that is not whole yet."""
     return name.rpartition("/")[2].startswith(".")

@@ -13,7 +13,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def remove_tree(folder: str | Path) -> None:
-    """Removes a folder and all in it; raises no error for what cannot be removed, which stays. A link is removed, and
+    """Remove a folder and all in it; raise no error for what cannot be removed, which stays. A link is removed, and
     what it leads to is not. Anything else in the folder's place is removed, a pipe too."""
     path = Path(folder)
     with contextlib.suppress(OSError):
@@ -34,7 +34,7 @@ class _Level:
 
 
 def _empty(path: Path) -> None:
-    """Goes down into each folder, and up again when it is empty, or has only what cannot be removed."""
+    """Go down into each folder, and up again when it is empty, or has only what cannot be removed."""
     here = _open(path)
     levels = [_Level("", _identity(here), _remove_files(here))]
     try:
@@ -63,7 +63,7 @@ def _empty(path: Path) -> None:
 
 
 def _remove_files(folder: int) -> list[str]:
-    """Removes all but the folders in a folder, as far as that is possible; returns their names."""
+    """Remove all but the folders in a folder, as far as that is possible; returns their names."""
     with os.scandir(folder) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, is_folder in found:
@@ -74,7 +74,7 @@ def _remove_files(folder: int) -> list[str]:
 
 
 def _open(name: str | Path, above: int | None = None) -> int:
-    """Opens a folder, and takes the rights to empty it, which its owner may have given up."""
+    """Open a folder, and take the rights to empty it, which its owner may have given up."""
     try:
         folder = os.open(name, _FOLDER, dir_fd=above)
     except PermissionError:
@@ -87,8 +87,8 @@ def _open(name: str | Path, above: int | None = None) -> int:
 
 
 def take_rights(name: str | Path, above: int | None = None) -> None:
-    """Makes a folder of our own user readable, writable and passable for us. A link in its place is not followed, but
-    on macOS. OSError if that is not possible. `above`: a descriptor of the folder that it lies in."""
+    """Make a folder of our own user readable, writable and passable for us. A link in its place is not followed, but on
+    macOS. OSError if that is not possible. `above`: a descriptor of the folder that it lies in."""
     if not hasattr(os, "O_PATH"):  # macOS
         os.chmod(name, 0o700, dir_fd=above)
         return

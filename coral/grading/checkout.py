@@ -46,7 +46,7 @@ KEPT_BYTES, BLOCK = 1 << 20, 4096  # of the beginning and of the end of each; th
 def prepare_grade(
     layout: Layout, config: Config, grade: CheckOut, venv: Path | None, private: Path | None = None
 ) -> GradeCommand:
-    """Checks the commit out, prepares the grade's folder, and says how to start the grader. `venv`: the grader's
+    """Check the commit out, prepare the grade's folder, and say how to start the grader. `venv`: the grader's
     environment, if it has one; `private`: its own files, if they are not those of the run. Raises what `checkout`
     raises. Blocks.
 
@@ -63,7 +63,7 @@ def prepare_grade(
 def grade_command(
     layout: Layout, config: Config, grade: CheckOut | StartGrader, venv: Path | None, private: Path | None = None
 ) -> GradeCommand:
-    """Says how the grader, or the hold-out's, is started on the commit that `prepare_grade` checks out."""
+    """Say how the grader, or the hold-out's, is started on the commit that `prepare_grade` checks out."""
     grader, files, number = config.grader, private or layout.grader, grade.number
     if grade.kind is Kind.HOLDOUT and config.holdout_grader is not None:
         grader, files, number = config.holdout_grader, layout.holdout, holdout_key(number)
@@ -88,7 +88,7 @@ def grade_command(
 
 
 def sandbox_of_attempt(layout: Layout, config: Config, number: int, venv: Path | None) -> Sandbox:
-    """Returns the sandbox of an attempt's grade, for an interpreter that is started before the commit is taken in."""
+    """Return the sandbox of an attempt's grade, for an interpreter that is started before the commit is taken in."""
     folder = layout.grading(number)
     runs = folder_of_runs(layout)
     return sandbox_of(
@@ -97,7 +97,7 @@ def sandbox_of_attempt(layout: Layout, config: Config, number: int, venv: Path |
 
 
 def _empty(folder: Path) -> None:
-    """Empties the folder, or makes it. It is not removed and made again: a sandbox that was prepared before shows this
+    """Empty the folder, or make it. It is not removed and made again: a sandbox that was prepared before shows this
     folder, and would not show another in its place."""
     if folder.is_symlink() or not folder.is_dir():
         remove_tree(folder)
@@ -111,14 +111,14 @@ def _candidate(folder: Path, launch: int) -> Path:
 
 
 def end_grade(layout: Layout, number: int) -> None:
-    """Copies the artifacts of a published attempt to where agents can read them, then removes all but its output.
+    """Copy the artifacts of a published attempt to where agents can read them, then remove all but its output.
     Blocks."""
     keep_artifacts(layout.grading(number), layout.grade(number))
     remove_checkouts(layout, number)
 
 
 def remove_checkouts(layout: Layout, number: int) -> None:
-    """Removes all but its output from the folder of a grade that is over, whatever code of the candidate left there; of
+    """Remove all but its output from the folder of a grade that is over, whatever code of the candidate left there; of
     the output, the first and the last bytes stay. Blocks."""
     folder = layout.grading(number)
     with contextlib.suppress(OSError):
@@ -139,7 +139,7 @@ def remove_checkouts(layout: Layout, number: int) -> None:
 
 
 def _cut(name: str, place: int) -> bool:
-    """Cuts a file, in the folder with this descriptor, to its first and its last KEPT_BYTES; returns whether that was
+    """Cut a file, in the folder with this descriptor, to its first and its last KEPT_BYTES; returns whether that was
     possible. It is written to in its place, for which there is room on a full disk; but not if it has another name: a
     candidate may have given one to somebody else's file."""
     try:
@@ -163,7 +163,7 @@ def _cut(name: str, place: int) -> bool:
 
 
 def keep_artifacts(grade: Path, target: Path) -> None:
-    """Copies the plain files that lie directly in the folder ARTIFACTS of a grade's folder, up to MOST_ARTIFACTS files
+    """Copy the plain files that lie directly in the folder ARTIFACTS of a grade's folder, up to MOST_ARTIFACTS files
     and ARTIFACT_BYTES in all, of the first MOST_NAMES that the folder lists. A candidate may have made them, and may
     have put a link to a folder that is closed to agents in the place of theirs."""
     left, kept = ARTIFACT_BYTES, 0
@@ -182,7 +182,7 @@ def keep_artifacts(grade: Path, target: Path) -> None:
 
 
 def clean_up(layout: Layout, number: int, launch: int, whole: bool) -> None:
-    """Removes the checkout and the temporary files of a launch that is over, or its `whole` folder. Blocks.
+    """Remove the checkout and the temporary files of a launch that is over, or its `whole` folder. Blocks.
 
     Nothing is renamed: where a quota is used up, a file can be deleted and not renamed.
     """

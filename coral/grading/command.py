@@ -76,11 +76,11 @@ class GradeCommand:
     wait: float = 0.0
 
     def prestart(self, tag: str, group: str = "") -> PrestartedInterpreter:
-        """Starts the interpreter that will run the grade. OSError if it cannot be started."""
+        """Start the interpreter that will run the grade. OSError if it cannot be started."""
         return PrestartedInterpreter(self.interpreter, environment.of_grader(self.inherits), tag, group, self.sandbox)
 
     def program(self, tag: str) -> Program:
-        """Returns the process to start, whose output stays in the grade's folder."""
+        """Return the process to start, whose output stays in the grade's folder."""
         return Program(
             argv=self.argv,
             env={**environment.of_grader(self.inherits), **self.env},
@@ -93,7 +93,7 @@ class GradeCommand:
 
 
 def prepare_folder(command: GradeCommand) -> None:
-    """Makes the folder of a grade that is about to start ready, and removes the result of an earlier launch."""
+    """Make the folder of a grade that is about to start ready, and remove the result of an earlier launch."""
     scratch = command.folder / SCRATCH
     artifacts = command.folder / ARTIFACTS
     for old in (command.folder / RESULT, scratch, artifacts, command.folder / CANDIDATES):

@@ -5,7 +5,7 @@ import numbers
 
 
 def finite_score(value: object) -> float:
-    """Returns a score as a float. ValueError says what it is if it is not a finite real number."""
+    """Return a score as a float. ValueError says what it is if it is not a finite real number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         plain = value is None or isinstance(value, bool | str)
         raise ValueError(f"a score must be a number, got {repr(value)[:60] if plain else f'a {type(value).__name__}'}")

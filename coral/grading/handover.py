@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def wait(group: str, call: Callable[[str, int, int], None], parse: Callable[[str], Any]) -> None:
-    """Waits for a line on standard input that says which grade this process is for, then calls `call` for it. At an end
+    """Wait for a line on standard input that says which grade this process is for, then call `call` for it. At an end
     of file, the supervisor has ended before it had recorded this process: then it ends, and nothing is graded. `group`:
     the control group that it enters meanwhile; empty for none. `parse`: parses JSON."""
     entered = _thread.allocate_lock()
@@ -46,7 +46,7 @@ def wait(group: str, call: Callable[[str, int, int], None], parse: Callable[[str
 
 
 def _enter(group: str, entered: _thread.LockType) -> None:
-    """Enters the control group. If that fails, the launch's processes are found by its mark alone."""
+    """Enter the control group. If that fails, the launch's processes are found by its mark alone."""
     if group:
         try:
             with open(f"{group}/cgroup.procs", "wb", buffering=0) as file:
@@ -57,7 +57,7 @@ def _enter(group: str, entered: _thread.LockType) -> None:
 
 
 def hand_over(path: str, memory: int, raw: bytes) -> None:
-    """Writes a result: into memory for the supervisor, and into a file for another that takes over from it. OSError if
+    """Write a result: into memory for the supervisor, and into a file for another that takes over from it. OSError if
     somebody else has sealed the memory."""
     folder, _, name = path.rpartition("/")
     unfinished = f"{folder}/.{name}.{os.getpid()}"
@@ -72,7 +72,7 @@ def hand_over(path: str, memory: int, raw: bytes) -> None:
 
 
 def _seal(memory: int) -> None:
-    """Seals the memory: from then on nobody can change it."""
+    """Seal the memory: from then on nobody can change it."""
     seals = ("F_SEAL_WRITE", "F_SEAL_GROW", "F_SEAL_SHRINK", "F_SEAL_SEAL")
     try:
         fcntl.fcntl(memory, fcntl.F_GET_SEALS)

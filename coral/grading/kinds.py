@@ -34,18 +34,18 @@ _PATHS = re.compile(r"[\w@%+=:,./-]+")
 
 class GraderKind(Protocol):
     def interpreter(self, venv: Path | None) -> Interpreter:
-        """Returns the interpreter that is started before it is known which grade it is for, and then runs what
-        `command` says. `venv`: the grader's environment, if it has one of its own."""
+        """Return the interpreter that is started before it is known which grade it is for, and then runs what `command`
+        says. `venv`: the grader's environment, if it has one of its own."""
 
     @property
     def python(self) -> str:
         """The Python of its grades, with its version and its path; empty where that is not known."""
 
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:
-        """Returns the files and folders of the task's `folder` that the grader needs, relative to it."""
+        """Return the files and folders of the task's `folder` that the grader needs, relative to it."""
 
     def command(self, grader: GraderSection, place: GradePlace) -> GradeCommand:
-        """Says how one grade is started. It is called before `prepare_folder`."""
+        """Say how one grade is started. It is called before `prepare_folder`."""
 
 
 class FunctionGrader:
@@ -58,7 +58,7 @@ class FunctionGrader:
         return Interpreter((python, "-P", "-u", "-c", _WAIT_AND_CALL), python_order, hands_over=True)
 
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:  # noqa: ARG002 - as the protocol says
-        """Yields the entry's file, or the whole folder around it, so that its siblings can be imported; nothing for a
+        """Yield the entry's file, or the whole folder around it, so that its siblings can be imported; nothing for a
         module, which is installed."""
         if split_module(grader.entry) is None:
             path = Path(_entry(grader)[0])
@@ -104,7 +104,7 @@ class CommandGrader:
         return SHELL
 
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:
-        """Returns the files that the command names."""
+        """Return the files that the command names."""
         words = _PATHS.findall(grader.command) if isinstance(grader.command, str) else grader.command
         return (Path(word) for word in words if not leads_outside(word) and (folder / word).is_file())
 
@@ -132,8 +132,8 @@ class CommandGrader:
 def prestart(
     grader: GraderSection, tag: str, group: str = "", sandbox: Sandbox = UNSEALED, venv: Path | None = None
 ) -> PrestartedInterpreter | None:
-    """Starts an interpreter, which makes itself ready while the commit of its grade is taken in and checked out; None
-    if that fails. `tag`, `group`, `sandbox`: those of the grade's launch; `venv`: the grader's environment."""
+    """Start an interpreter, which makes itself ready while the commit of its grade is taken in and checked out; None if
+    that fails. `tag`, `group`, `sandbox`: those of the grade's launch; `venv`: the grader's environment."""
     env = environment.of_grader(grader.pass_env)
     with contextlib.suppress(OSError):  # then the grade starts one itself, or fails
         return PrestartedInterpreter(kind_of(grader).interpreter(venv), env, tag, group, sandbox)
@@ -144,13 +144,13 @@ KINDS: Mapping[str, GraderKind] = {"entry": FunctionGrader(), "command": Command
 
 
 def kind_of(grader: GraderSection) -> GraderKind:
-    """Returns the kind that the task chose. The configuration was checked: exactly one of the keys is set."""
+    """Return the kind that the task chose. The configuration was checked: exactly one of the keys is set."""
     kind = next(kind for key, kind in KINDS.items() if getattr(grader, key))
     return RemoteGrader(kind) if grader.is_remote else kind
 
 
 def command_argv(command: str | Sequence[str], private: Path) -> tuple[str, ...]:
-    """Returns the command as arguments. Words that name files of the grader (`./grade.sh`, `grade.py`) mean those in
+    """Return the command as arguments. Words that name files of the grader (`./grade.sh`, `grade.py`) mean those in
     `private`.
 
     A line that needs the shell (quotes, pipes, variables) is left as it is: `$CORAL_PRIVATE/grade.sh` names them there.
@@ -180,25 +180,25 @@ _JUNK = shutil.ignore_patterns(*_NOT_COPIED)
 
 
 def grader_files(grader: GraderSection, folder: Path) -> tuple[Path, ...]:
-    """Returns the files and folders that a run copies for its grader, relative to the task's `folder`."""
+    """Return the files and folders that a run copies for its grader, relative to the task's `folder`."""
     needed = kind_of(grader).files(grader, folder)
     return tuple(dict.fromkeys([*needed, *map(Path, grader.private)]))
 
 
 def copied_files(folder: Path) -> Iterator[Path]:
-    """Returns the files below a folder that a copy of it has, relative to the folder."""
+    """Return the files below a folder that a copy of it has, relative to the folder."""
     below = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return (name for name in below if not _NOT_COPIED & set(name.parts))
 
 
 def list_of(private: Path) -> Path:
-    """Returns the path of the list, beside the folder, of the `files` that were copied into it, and of the folders of
+    """Return the path of the list, beside the folder, of the `files` that were copied into it, and of the folders of
     `data` in it."""
     return private.with_name(f"{private.name}.files.json")
 
 
 def copy_grader_files(grader: GraderSection, folder: Path, private: Path) -> None:
-    """Copies the files of the task's `folder` that the grader's kind needs, and its `private` entries, into `private`
+    """Copy the files of the task's `folder` that the grader's kind needs, and its `private` entries, into `private`
     (made 0700). Beside that folder, a list names the files: a grader may leave others among them."""
     private.mkdir(mode=0o700, parents=True, exist_ok=True)
     private.chmod(0o700)

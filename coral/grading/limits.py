@@ -61,7 +61,7 @@ class GradeCheck:
         self._free, self._free_names = _free(folder), _free_names(folder)
 
     def exceeded(self) -> str:
-        """Returns why the attempt fails, if its grade is over a limit; empty if it is over none. Blocks."""
+        """Return why the attempt fails, if its grade is over a limit; empty if it is over none. Blocks."""
         limits = self._limits
         too_many = f"its grade started more than {limits.threads} processes and threads (grader.threads)"
         pids = cgroup.members(self._identity.group) or [found.pid for found in members(self._identity, self._tag)]
@@ -98,7 +98,7 @@ class GradeCheck:
 
 
 def pause_after(seconds: float) -> float:
-    """Returns the seconds to wait after a check that took `seconds`."""
+    """Return the seconds to wait after a check that took `seconds`."""
     return min(max(CHECK_SECONDS, _REST * seconds), LONGEST_PAUSE)
 
 
@@ -115,7 +115,7 @@ def _free(folder: Path) -> int:
 
 
 def _free_names(folder: Path) -> int:
-    """Returns how many files the disk has room for; 0 if that is not known, or not limited."""
+    """Return how many files the disk has room for; 0 if that is not known, or not limited."""
     try:
         return os.statvfs(folder).f_favail
     except OSError:
@@ -123,8 +123,8 @@ def _free_names(folder: Path) -> int:
 
 
 def _held(folder: Path, most: float, most_names: float = inf) -> tuple[float, int]:
-    """Returns the bytes on the disk and the number of all files and folders below a folder, counted until either is
-    more than its `most`. The bytes are inf if there is a path that is longer than the system takes, or a folder that is
+    """Return the bytes on the disk and the number of all files and folders below a folder, counted until either is more
+    than its `most`. The bytes are inf if there is a path that is longer than the system takes, or a folder that is
     closed again once it was opened: anything may lie below."""
     total, names, folders, opened = 0, 0, [str(folder)], set[str]()
     while folders and total <= most and names <= most_names:

@@ -40,8 +40,8 @@ def grade_once(
     kind: Kind = Kind.BASELINE,
     venv: Path | None = None,
 ) -> GradeResult:
-    """Grades the seed in `folder`, which is empty and private to the caller. `timeout`: in seconds; None: the
-    task's. `venv`: the grader's environment, if `grading.venv` has made it for several grades.
+    """Grade the seed in `folder`, which is empty and private to the caller. `timeout`: in seconds; None: the task's.
+    `venv`: the grader's environment, if `grading.venv` has made it for several grades.
 
     CoralError when the seed or the grader's files cannot be prepared; a grader's failure is in the result.
     """
@@ -70,7 +70,7 @@ def grade_once(
 
 
 def run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedInterpreter | None = None) -> GradeResult:
-    """Runs a grader, in the interpreter if one was started for it, and waits at most `timeout` seconds. All that the
+    """Run a grader, in the interpreter if one was started for it, and wait at most `timeout` seconds. All that the
     grader started ends with it."""
     with _bridge(command):
         return _run_grader(command, timeout + command.wait, interpreter)
@@ -78,7 +78,7 @@ def run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedInt
 
 @contextlib.contextmanager
 def _bridge(command: GradeCommand) -> Iterator[None]:
-    """Runs the bridge to the cluster meanwhile, if the grader runs on one."""
+    """Run the bridge to the cluster meanwhile, if the grader runs on one."""
     if command.bridge is None:
         yield
         return
@@ -113,7 +113,7 @@ def _run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedIn
 def _wait(
     command: GradeCommand, identity: Identity, tag: str, child: "subprocess.Popen[bytes]", timeout: float
 ) -> tuple[int | None, str]:
-    """Returns the exit code of the grader, None if it did not end by itself; and the reason, if it was over a limit."""
+    """Return the exit code of the grader, None if it did not end by itself; and the reason, if it was over a limit."""
     check = GradeCheck(command.limits, identity, tag, command.folder)
     end, pause = time.monotonic() + timeout, CHECK_SECONDS
     while (left := end - time.monotonic()) > 0:

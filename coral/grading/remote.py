@@ -62,7 +62,7 @@ class RemoteGrader:
 
 
 def longest_wait(grader: GraderSection) -> float:
-    """Returns the seconds that the local process of a grade may take beyond `grader.timeout`, which the node enforces.
+    """Return the seconds that the local process of a grade may take beyond `grader.timeout`, which the node enforces.
     The process gives up before that by itself."""
     if not grader.is_remote:
         return 0.0
@@ -77,12 +77,12 @@ def grows(grader: GraderSection) -> bool:
 
 
 def bridge_of(private: Path) -> Path:
-    """Returns the folder of the bridge to the cluster: it lies beside the grader's files `private`."""
+    """Return the folder of the bridge to the cluster: it lies beside the grader's files `private`."""
     return private.with_name("cluster")
 
 
 def bridge_to(grader: GraderSection, private: Path) -> BridgeKeeper:
-    """Starts the bridge to the cluster of a grader whose files are in `private`. CoralError where a package lacks."""
+    """Start the bridge to the cluster of a grader whose files are in `private`. CoralError where a package is missing."""
     return BridgeKeeper(bridge_of(private), *_cluster(grader, discards=True))
 
 
@@ -126,7 +126,7 @@ def _cluster(grader: GraderSection, *, discards: bool = False) -> tuple[str, ...
 
 
 def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[str, Any]:
-    """Returns the spec of `coral.cluster.remote_grade`. Its `order` is what the node gets; `places` in that are the
+    """Return the spec of `coral.cluster.remote_grade`. Its `order` is what the node gets; `places` in that are the
     folders of this machine that the node replaces by its own."""
     made = grader.ray.environment if grader.executor == "ray" else {}
     variables = made.get("env_vars")
@@ -164,7 +164,7 @@ def _resources(grader: GraderSection) -> dict[str, Any]:
 
 
 def resources_of(asked: RayResources) -> dict[str, float]:
-    """Returns resources by Ray's names for them."""
+    """Return resources by Ray's names for them."""
     memory = {} if asked.memory is None else {"memory": asked.memory * GIGABYTE}
     cards = {f"{wire.CARD}{asked.accelerator_type}": SHARE} if asked.accelerator_type else {}
     return {"CPU": asked.num_cpus, "GPU": asked.num_gpus, **cards, **memory, **asked.custom}

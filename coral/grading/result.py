@@ -64,7 +64,7 @@ class _UnusableError(Exception):
 def read_result(
     folder: Path, exit_code: int | None, channel: ResultChannel | None = None, *, is_remote: bool = False
 ) -> GradeResult:
-    """Judges a grade that has ended. `exit_code` is Popen's: negative for a signal; None for a timeout. `channel`: the
+    """Judge a grade that has ended. `exit_code` is Popen's: negative for a signal; None for a timeout. `channel`: the
     one by which the grader answered, which is closed here; without one, the file of the grader is read. `is_remote`:
     whether it ran on a cluster, so that the process that answered is ours.
 
@@ -133,13 +133,12 @@ def _crashed(reason: str, output: str) -> GradeResult:
 
 
 def _joined(first: str, second: str) -> str:
-    """Returns the second text after the first, on a new line."""
+    """Return the second text after the first, on a new line."""
     return f"{first}\n{second}" if first and second and not first.endswith("\n") else first + second
 
 
 def _with_traceback(output: str, recorded: object) -> str:
-    """Returns the output with the traceback that the runner recorded, unless the output has it: stderr may be
-    closed."""
+    """Return the output with the traceback that the runner recorded, unless the output has it: stderr may be closed."""
     text = printable(recorded[-TAIL:]) if isinstance(recorded, str) else ""
     return output if text.strip() in output else _joined(output, text)
 
@@ -168,7 +167,7 @@ def _of_file(path: Path) -> bytes | None:
 
 
 def _parsed(raw: bytes | None) -> dict[str, object]:
-    """Returns the object that was written; any other JSON is taken as the score itself."""
+    """Return the object that was written; any other JSON is taken as the score itself."""
     if raw is None:
         raise _UnusableError("it wrote no result")
     if len(raw) > LARGEST:
@@ -195,7 +194,7 @@ def _feedback(data: Mapping[str, object]) -> str:
 
 
 def _metrics(value: object) -> dict[str, Metric]:
-    """Returns the first hundred plain values. A list or an object is left out, for metrics are shown in a table."""
+    """Return the first hundred plain values. A list or an object is left out, for metrics are shown in a table."""
     if not isinstance(value, dict):
         return {}
     plain = (
@@ -207,7 +206,7 @@ def _metrics(value: object) -> dict[str, Metric]:
 
 
 def _tail(path: Path) -> str:
-    """Returns the end of what was printed; empty if it cannot be read."""
+    """Return the end of what was printed; empty if it cannot be read."""
     return printable(read_end(path, TAIL).decode("utf-8", "replace"))
 
 
@@ -224,8 +223,8 @@ def graded_event(
     *,
     is_remote: bool = False,
 ) -> on.Graded:
-    """Returns the event of an ended grading process, with its result. The checkout stays: removing it takes too long
-    for the loop.
+    """Return the event of an ended grading process, with its result. The checkout stays: removing it takes too long for
+    the loop.
 
     `code` is None where nobody saw the exit: then a result that is there is taken, and otherwise the grade is lost.
     `channel`, `is_remote`: see `read_result`; the supervisor that takes a grade over has no channel, and reads the
@@ -252,12 +251,12 @@ def graded_event(
 
 
 def beats_file(layout: Layout, number: int) -> Path:
-    """Returns the file to which the grader of an attempt, and what it runs, writes beats."""
+    """Return the file to which the grader of an attempt, and what it runs, writes beats."""
     return layout.grading(number) / BEATS
 
 
 def progress_of(layout: Layout, number: int) -> Beat | None:
-    """Returns the last beat that the grader of a running grade reported; None while there is no readable one."""
+    """Return the last beat that the grader of a running grade reported; None while there is no readable one."""
     lines = read_end(beats_file(layout, number), LONGEST_BEAT).splitlines()
     try:
         return beat_from_dict(parse_object(lines[-1])) if lines else None

@@ -31,7 +31,7 @@ _VARIADIC, _KEYWORDS = 0x04, 0x08  # flags of a function's code: it takes *args,
 
 
 def main(spec_path: str, memory: int, notices: int) -> None:
-    """Grades once, then ends this process. `spec_path`: a JSON file with `entry` (a path, or the name of a module),
+    """Grade once, then end this process. `spec_path`: a JSON file with `entry` (a path, or the name of a module),
     `function`, `workspace`, `private`, `args`, `kind`, `attempt`, `result` (path); for a grader that is a class,
     `section` and `task`, see `coral.grader.task_grader`. `memory`, `notices`: the descriptors of a result channel."""
     spec = json.loads(Path(spec_path).read_text(encoding="utf-8"))
@@ -51,16 +51,16 @@ class ResultWriter:
         self._path, self._memory = path, memory
 
     def write(self, data: Mapping[str, object]) -> None:
-        """Writes the result as JSON. OSError if somebody else has sealed the memory."""
+        """Write the result as JSON. OSError if somebody else has sealed the memory."""
         self.write_bytes(json.dumps(_plain(data)).encode())
 
     def write_bytes(self, raw: bytes) -> None:
-        """Writes a result that is JSON already, or was meant to be, likewise."""
+        """Write a result that is JSON already, or was meant to be, likewise."""
         hand_over(str(self._path), self._memory, raw)
 
 
 def wait(group: str) -> None:
-    """Waits for an order, see `coral.grading.handover`, and grades."""
+    """Wait for an order, see `coral.grading.handover`, and grade."""
     handover.wait(group, main, json.loads)
 
 
@@ -73,7 +73,7 @@ class _OfSource(machinery.SourceFileLoader):
 
 
 def _from_source(private: str) -> None:
-    """Has all modules in this folder, and in those below it, loaded by `_OfSource`."""
+    """Have all modules in this folder, and in those below it, loaded by `_OfSource`."""
     loaders = (
         (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES),
         (_OfSource, machinery.SOURCE_SUFFIXES),
@@ -90,7 +90,7 @@ def _from_source(private: str) -> None:
 
 
 def _load(entry: str, function: str, private: str) -> Callable[..., object]:
-    """Returns the function of the file or module. The file's folder comes first on the path, as for a script, then the
+    """Return the function of the file or module. The file's folder comes first on the path, as for a script, then the
     grader's other files."""
     _from_source(private)
     path = Path(entry)
@@ -140,7 +140,7 @@ def _outcome(grade: Callable[..., object], spec: Mapping[str, object]) -> dict[s
 
 
 def _wanted(grade: Callable[..., object], offered: Mapping[str, object]) -> dict[str, object]:
-    """Returns the values of `offered` that the signature names; all of them for `**kwargs`. TypeError if the grader
+    """Return the values of `offered` that the signature names; all of them for `**kwargs`. TypeError if the grader
     needs any other."""
     plain = type(grade) is type(_wanted) and not vars(grade)  # else its signature may differ from its code's
     named, everything = (_of_code if plain else _of_signature)(grade)
@@ -153,7 +153,7 @@ def _wanted(grade: Callable[..., object], offered: Mapping[str, object]) -> dict
 
 
 def _of_code(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
-    """Returns the parameters after the first that can be given by name, each with whether it is optional; and whether
+    """Return the parameters after the first that can be given by name, each with whether it is optional; and whether
     any name is accepted."""
     code: CodeType = getattr(grade, "__code__")  # noqa: B009 - it is a function
     count = code.co_argcount
@@ -167,8 +167,7 @@ def _of_code(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
 
 
 def _of_signature(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
-    """Returns the same as `_of_code`, for any callable. It needs inspect, which takes longer to import than all
-    else."""
+    """Return the same as `_of_code`, for any callable. It needs inspect, which takes longer to import than all else."""
     import inspect
 
     parameters = list(inspect.signature(grade).parameters.values())
@@ -179,7 +178,7 @@ def _of_signature(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
 
 
 def _types(name: str) -> tuple[type[Any], ...]:
-    """Returns the type of that name in `coral.types`, in a tuple; none if the module is not imported, for then no value
+    """Return the type of that name in `coral.types`, in a tuple; none if the module is not imported, for then no value
     of the type can exist."""
     types = sys.modules.get("coral.types")
     return () if types is None else (getattr(types, name),)
@@ -216,13 +215,13 @@ def _scored(value: Mapping[object, object]) -> dict[str, object]:
 
 
 def _scalar(value: object) -> object:
-    """Unwraps the number of a numerical library (a tensor of one element)."""
+    """Unwrap the number of a numerical library (a tensor of one element)."""
     unwrap = getattr(value, "item", None)
     return unwrap() if callable(unwrap) and getattr(value, "ndim", 0) == 0 else value
 
 
 def _plain(value: object, depth: int = 0) -> object:
-    """Converts any value of a grader to one that JSON can hold; the reader decides what to keep."""
+    """Convert any value of a grader to one that JSON can hold; the reader decides what to keep."""
     if isinstance(value, Mapping) and depth < 2:
         return {str(name): _plain(inner, depth + 1) for name, inner in value.items()}
     value = _scalar(value)
@@ -236,7 +235,7 @@ def _plain(value: object, depth: int = 0) -> object:
 def _crash_report(
     result: ResultWriter, entry: str
 ) -> Callable[[type[BaseException], BaseException, TracebackType | None], None]:
-    """Returns an exception hook that writes what ended the grader to stderr, for people, and to the result."""
+    """Return an exception hook that writes what ended the grader to stderr, for people, and to the result."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         import traceback
@@ -250,7 +249,7 @@ def _crash_report(
 
 
 def _from_grader(error: BaseException, trace: TracebackType | None, entry: str) -> TracebackType | None:
-    """Returns the traceback from the grader's own file on; all of it if that file is not in it: the fault may be
+    """Return the traceback from the grader's own file on; all of it if that file is not in it: the fault may be
     ours."""
     last = trace
     while last is not None and last.tb_next is not None:
@@ -266,7 +265,7 @@ def _from_grader(error: BaseException, trace: TracebackType | None, entry: str) 
 
 
 def _leave() -> None:
-    """Ends now: a thread that a candidate left in this process would hold it until the timeout and cost the result."""
+    """End now: a thread that a candidate left in this process would hold it until the timeout and cost the result."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -278,8 +277,8 @@ def _leave() -> None:
 
 
 def _end_starter(number: str) -> None:
-    """Has the starter of candidates end before this process: otherwise it is left of the grade, and has to be found and
-    killed before the grade is over. `number`: the descriptor by which `coral.grader.as_user` sends it messages."""
+    """Have the starter of candidates end before this process: otherwise it is left of the grade, and has to be found
+    and killed before the grade is over. `number`: the descriptor by which `coral.grader.as_user` sends it messages."""
     import _socket
 
     try:

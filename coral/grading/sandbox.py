@@ -32,13 +32,13 @@ _PLACES = ("JAVA_HOME", "GOPATH", "GOROOT", "RUSTUP_HOME", "CONDA_PREFIX", "TORC
 
 
 def level_of_graders(asked: str, places: Places = ANYWHERE) -> Level:
-    """Returns the level of graders' sandboxes for the value of `workspace.seal`. CoralError as `seal.level_for`."""
+    """Return the level of graders' sandboxes for the value of `workspace.seal`. CoralError as `seal.level_for`."""
     level = seal.level_for(asked, places)
     return level if level is Level.USER or not seal.problem(Level.LANDLOCK) else Level.NONE
 
 
 def places_of(config: Config, reached: Path) -> Places:
-    """Returns the folders that a task hides, and those that must be reached. `reached`: the folder of all runs, or
+    """Return the folders that a task hides, and those that must be reached. `reached`: the folder of all runs, or
     another in which something is graded."""
     assignments = config.agents.assignments or (config.agents,)
     mounted = [config.folder / Path(source).expanduser() for one in assignments for source in one.mounts.values()]
@@ -48,7 +48,7 @@ def places_of(config: Config, reached: Path) -> Places:
 def sandbox_of(
     config: Config, grader: GraderSection, *, private: Path, folder: Path, runs: Path, root: Path, venv: Path | None
 ) -> Sandbox:
-    """Returns the sandbox of a grade; UNSEALED for a grade on a cluster, for which only code of ours runs here.
+    """Return the sandbox of a grade; UNSEALED for a grade on a cluster, for which only code of ours runs here.
     CoralError if the task asks for a seal that is not possible. `private`: the folder of the grader's files; `folder`:
     of the grade, which is made here; `runs`: of all runs; `root`: of the run, or another around `private` and `folder`;
     `venv`: the grader's environment, if it has one. The sandbox shows these folders as they are now, and not another
@@ -79,7 +79,7 @@ def sandbox_of(
 
 
 def hand_over(sandbox: Sandbox, folder: Path, workspace: Path) -> None:
-    """Gives a grade's folder, once all is in it, to the grade's user, if it has one. `workspace`: the checkout."""
+    """Give a grade's folder, once all is in it, to the grade's user, if it has one. `workspace`: the checkout."""
     if sandbox.user is not None:
         files = next(path for path, access in sandbox.view.items() if access is Access.READ)
         give_grade(folder, sandbox.user, files, Path(os.path.commonpath((folder, files))), workspace)
@@ -89,7 +89,7 @@ def hand_over(sandbox: Sandbox, folder: Path, workspace: Path) -> None:
 def _view(
     runs: Path, task: Path, home: Path, readable: tuple[str, ...], writable: tuple[str, ...], network: bool
 ) -> View:
-    """Returns what the views of all grades of a task have in common, once: looking at so many paths takes
+    """Return what the views of all grades of a task have in common, once: looking at so many paths takes
     milliseconds."""
     keys = [path for path in _KEYS if path.exists()] if os.geteuid() == 0 else []
     return dict.fromkeys({path.parents[-2] for path in keys}, Access.READ) | view_of_grader(

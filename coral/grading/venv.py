@@ -32,7 +32,7 @@ _UV_PIP = re.compile(r"\buv pip\b(?! (?:compile|sync|tree))")
 
 
 def make(config: Config, folder: Path, say: Callable[[str], None] = lambda _: None) -> Path | None:
-    """Returns the grader's environment below `folder`, and makes it unless it is there for the same sources; None for a
+    """Return the grader's environment below `folder`, and make it unless it is there for the same sources; None for a
     task without `grader.setup`. `say`: takes the name of the step. CoralError says which command failed. Blocks, for
     minutes perhaps."""
     if not config.grader.setup:
@@ -60,37 +60,37 @@ def make(config: Config, folder: Path, say: Callable[[str], None] = lambda _: No
 
 
 def note(private: Path, venv: Path | None) -> None:
-    """Records, beside the folder `private` of a grader's files, where the environment of the grader is."""
+    """Record, beside the folder `private` of a grader's files, where the environment of the grader is."""
     if venv is not None:
         note_of(private).write_text(f"{venv}\n", encoding="utf-8")
 
 
 def venv_of(private: Path) -> Path | None:
-    """Returns the environment of the grader whose files are in `private`; None if it has that of Coral."""
+    """Return the environment of the grader whose files are in `private`; None if it has that of Coral."""
     found = read_plain(note_of(private), _LONGEST_PATH)
     return Path(os.fsdecode(found).strip()) if found else None
 
 
 def variables(venv: Path | None) -> dict[str, str]:
-    """Returns the variables by which the programs that a grader starts find its environment."""
+    """Return the variables by which the programs that a grader starts find its environment."""
     if venv is None:
         return {}
     return {"VIRTUAL_ENV": str(venv), "PATH": os.pathsep.join((str(venv / "bin"), os.environ.get("PATH", os.defpath)))}
 
 
 def note_of(private: Path) -> Path:
-    """Returns the file that names the environment of the grader whose files are in `private`."""
+    """Return the file that names the environment of the grader whose files are in `private`."""
     return private.with_name(f"{private.name}.venv")
 
 
 def _variables(venv: Path) -> dict[str, str]:
-    """Returns the variables of the commands, without those that lead a Python elsewhere."""
+    """Return the variables of the commands, without those that lead a Python elsewhere."""
     kept = {name: value for name, value in environment.base().items() if not name.startswith("PYTHON")}
     return {**kept, **variables(venv)}
 
 
 def _copies(config: Config) -> tuple[Path, dict[Path, Path]]:
-    """Returns the folder around all that the commands need, and the folders that they need, by their place in the copy:
+    """Return the folder around all that the commands need, and the folders that they need, by their place in the copy:
     the task's, and those beside or around it that a command names by `../`."""
     folder = config.folder.resolve()
     named = [folder, *folders_beside(config.grader.setup, folder).values()]
@@ -100,7 +100,7 @@ def _copies(config: Config) -> tuple[Path, dict[Path, Path]]:
 
 
 def folders_beside(commands: tuple[str, ...], folder: Path) -> dict[str, Path]:
-    """Returns the folders outside a task's folder that commands name by `../`, by the name as it is written."""
+    """Return the folders outside a task's folder that commands name by `../`, by the name as it is written."""
     found = {}
     for word in _words(commands):
         path = (folder / word).resolve()
@@ -120,7 +120,7 @@ def _words(commands: tuple[str, ...]) -> Iterator[str]:
 
 
 def _copy(config: Config, source: Path, target: Path) -> None:
-    """Copies a folder without the seed, which agents get, and without runs."""
+    """Copy a folder without the seed, which agents get, and without runs."""
 
     def ignored(folder: str, names: list[str]) -> set[str]:
         return {name for name in names if _is_ignored(config, Path(folder, name))}
@@ -134,7 +134,7 @@ def _is_ignored(config: Config, path: Path) -> bool:
 
 
 def _digest(config: Config, copies: dict[Path, Path]) -> str:
-    """Returns a hash of the commands, of this Python and of all files that the copies would have."""
+    """Return a hash of the commands, of this Python and of all files that the copies would have."""
     digest = hashlib.sha256(repr((config.grader.setup, sys.version, _VERSION)).encode())
     for name in PARTS:
         digest.update((PACKAGE / name).read_bytes())
@@ -162,12 +162,12 @@ def _install_coral(venv: Path) -> None:
 
 
 def _without_uv(command: str) -> str:
-    """Returns the command as it stands; if uv is not installed, with the pip of the environment instead."""
+    """Return the command as it stands; if uv is not installed, with the pip of the environment instead."""
     return command if shutil.which("uv") else _UV_PIP.sub("python -m pip", command)
 
 
 def _run(argv: list[str], folder: Path, env: dict[str, str], shown: str) -> None:
-    """Runs a command of the task's author. CoralError if it fails."""
+    """Run a command of the task's author. CoralError if it fails."""
     code, output = run_command(argv, folder, env or environment.base())
     if code != 0:
         raise CoralError(f"cannot set up the grader: `{shown}` ended with exit code {code}", output)

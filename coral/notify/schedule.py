@@ -40,8 +40,8 @@ class Schedule:
     pause: float = 0.0
 
     def may_send(self, clock: float, minute: int, *, has_alert: bool, is_last: bool) -> bool:
-        """Whether a message may be sent at this time. `minute`: of the day, local time. `is_last`: the run is over;
-        then the message is sent in any case, since nothing would send it later."""
+        """Return whether a message may be sent at this time. `minute`: of the day, local time. `is_last`: the run is
+        over; then the message is sent in any case, since nothing would send it later."""
         if is_last:
             return True
         earliest = self.not_before if has_alert else max(self.not_before, self.news_not_before)

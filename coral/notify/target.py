@@ -54,14 +54,13 @@ class Target:
     like one."""
 
     def __init__(self, route: AlertRoute, destination: str | tuple[str, ...]) -> None:
-        """Raises CoralError if messages cannot be sent there from this machine."""
+        """Raise CoralError if messages cannot be sent there from this machine."""
         self.route = route
         self.key = hashlib.sha256(repr((destination, route.level)).encode()).hexdigest()[:16]
         self.name, self._send = _way(route, destination)
 
     def send(self, message: Message) -> None:
-        """Sends a message. SendError if the target did not accept it. Blocks for SECONDS at most, or a little
-        longer."""
+        """Send a message. SendError if the target did not accept it. Blocks for SECONDS at most, or a little longer."""
         self._send(message)
 
 
@@ -110,7 +109,7 @@ def _desktop() -> Callable[[Message], None]:
 
 
 def _run(argv: list[str], message: Message) -> None:
-    """Starts a program with the message as JSON on its standard input. The message is accepted if the exit code is 0,
+    """Start a program with the message as JSON on its standard input. The message is accepted if the exit code is 0,
     even if something that the program started goes on."""
     try:
         child = subprocess.Popen(

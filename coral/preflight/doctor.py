@@ -60,7 +60,7 @@ def _measured(name: str, enough: bool, text: str, advice: str) -> Check:
 
 
 def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
-    """Checks the machine, then every agent program. `folder`: where runs would be. `config`: the task, whose programs
+    """Check the machine, then every agent program. `folder`: where runs would be. `config`: the task, whose programs
     must be installed; None if there is no task."""
     machine = f"{platform.system()}, {plural(usable_cores(), 'core')}"
     yield Check("coral", Health.WELL, f"{__version__}, Python {platform.python_version()} on {machine}")
@@ -91,7 +91,7 @@ def _of(driven: Iterable[Assignment], name: str) -> list[Assignment]:
 
 
 def _tried(name: str, check: Callable[[], Check | list[Check]]) -> list[Check]:
-    """Runs a check; if it cannot be made, as on a machine in trouble, that is a finding, and the other checks go on."""
+    """Run a check; if it cannot be made, as on a machine in trouble, that is a finding, and the other checks go on."""
     try:
         found = check()
     except UNCHECKED as error:
@@ -119,7 +119,7 @@ def _agents(folder: Path, config: Config | None) -> Check:
 
 
 def _candidates() -> Check:
-    """Checks how graders can seal candidates, by running one at each level, the strongest first."""
+    """Check how graders can seal candidates, by running one at each level, the strongest first."""
     with tempfile.TemporaryDirectory(prefix="coral-doctor-") as folder:
         Path(folder).chmod(0o711)  # candidates may have a user of their own
         Path(folder, "candidate.py").write_text("def answer():\n    return 42\n", encoding="utf-8")
@@ -134,7 +134,7 @@ def _candidates() -> Check:
 
 
 def _leftovers() -> Check:
-    """Checks how processes that a launch leaves behind are found, with a child that blocks as a launch does before it
+    """Check how processes that a launch leaves behind are found, with a child that blocks as a launch does before it
     may run."""
     groups = cgroup.Groups(f"doctor-{os.getpid()}")
     group = groups.make("try")
@@ -159,7 +159,7 @@ def _leftovers() -> Check:
 
 
 def _watching() -> Iterator[Check]:
-    """Checks the limits of inotify. With too few watches the supervisor polls files, and notices changes a few seconds
+    """Check the limits of inotify. With too few watches the supervisor polls files, and notices changes a few seconds
     later."""
     if sys.platform != "linux":
         return
@@ -209,7 +209,7 @@ def _search() -> Check:
 
 
 def _program(name: str, wanted: list[Assignment]) -> list[Check]:
-    """Checks whether an agent program is installed, its version, and its login or key. `wanted`: the task's assignments
+    """Check whether an agent program is installed, its version, and its login or key. `wanted`: the task's assignments
     for this program."""
     runtime = registry.find(name, wanted[0].options if wanted else {})
     assert isinstance(runtime, AgentProgram)
@@ -229,7 +229,7 @@ def _program(name: str, wanted: list[Assignment]) -> list[Check]:
 
 
 def _version(runtime: AgentProgram) -> str:
-    """Returns the version that the program prints, run in the environment of a launch with its state in a temporary
+    """Return the version that the program prints, run in the environment of a launch with its state in a temporary
     folder."""
     with tempfile.TemporaryDirectory(prefix="coral-doctor-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
@@ -256,7 +256,7 @@ def _of_the_task(assignment: Assignment) -> Check:
 
 
 def _version_line(argv: list[str], env: Mapping[str, str]) -> str:
-    """Returns the first line with a version that a program prints, on standard output or else on standard error; if no
+    """Return the first line with a version that a program prints, on standard output or else on standard error; if no
     line has one, its first line: some programs print warnings and news first. Empty if the program fails or takes
     longer than ANSWER_SECONDS."""
     try:

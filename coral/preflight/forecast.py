@@ -39,7 +39,7 @@ class Forecast:
 
 
 def forecast(config: Config, runs: Path) -> Forecast | None:
-    """Forecasts the cost of a run of this task; None if no agent costs money. `runs`: the folder of all runs."""
+    """Forecast the cost of a run of this task; None if no agent costs money. `runs`: the folder of all runs."""
     paid = {(part.runtime, part.model) for part, runtime in Roster(config).assignments if is_paid(part, runtime)}
     if not paid:
         return None
@@ -53,7 +53,7 @@ def forecast(config: Config, runs: Path) -> Forecast | None:
 
 
 def _limits(config: Config, past: list[CostOfRun]) -> Iterator[tuple[str, float]]:
-    """Yields for each budget the basis of its estimate in words, and how many dollars the run can spend before that
+    """Yield for each budget the basis of its estimate in words, and how many dollars the run can spend before that
     budget ends it."""
     budget, own, count = config.budget, config.budget.per_agent, len(members_of(config))
     if budget.money is not None:
@@ -87,13 +87,13 @@ def _limits(config: Config, past: list[CostOfRun]) -> Iterator[tuple[str, float]
 
 
 def _least(limit: int | None, own: int | None, agents: int) -> int | None:
-    """Returns the smaller of the run's limit and the sum of the limits of its agents; None if there is neither. `own`:
+    """Return the smaller of the run's limit and the sum of the limits of its agents; None if there is neither. `own`:
     the limit of each agent."""
     return min((most for most in (limit, None if own is None else own * agents) if most is not None), default=None)
 
 
 def _past_runs(folder: Path, paid: set[tuple[str, str]]) -> Iterator[CostOfRun]:
-    """Yields the past runs in `folder` that used all of these programs and models, newest first. A run whose cost is
+    """Yield the past runs in `folder` that used all of these programs and models, newest first. A run whose cost is
     unknown or only a lower bound is left out. If its number of tokens is, that is 0."""
     for root in sorted(entries(folder, lambda entry: entry.is_dir()), reverse=True):
         try:

@@ -93,9 +93,9 @@ class _Candidate:
 def ping_all(
     config: Config | None, names: Sequence[str], say: Callable[[str], None], seconds: float = SECONDS
 ) -> Iterator[Check]:
-    """Yields one check for each of the runtimes `names`, as they finish; without names, for the runtimes of the task
-    and every installed program. `say` is called with a text about who is asked and who has not answered yet. `seconds`:
-    how long each may take."""
+    """Yield one check for each of the runtimes `names`, as they finish; without names, for the runtimes of the task and
+    every installed program. `say` is called with a text about who is asked and who has not answered yet. `seconds`: how
+    long each may take."""
     stop = threading.Event()
     with ThreadPoolExecutor(4) as pool:
         try:
@@ -174,7 +174,7 @@ def _login(runtime: Runtime) -> str:
 
 
 def ping(runtime: Runtime, model: str, seconds: float, stop: threading.Event) -> Pong:
-    """Has the program answer one prompt, and ends it after `seconds` or when `stop` is set. OSError if it cannot be
+    """Have the program answer one prompt, and end it after `seconds` or when `stop` is set. OSError if it cannot be
     started."""
     with tempfile.TemporaryDirectory(prefix="coral-ping-", ignore_cleanup_errors=True) as made:
         layout = Layout(Path(made).resolve())
@@ -211,7 +211,7 @@ def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: thr
 
 
 def _meaning_of_retries(monitor: OutputMonitor) -> Meaning | None:
-    """Returns what the program's retries mean, if there were so many in a row that no answer is to be expected; else
+    """Return what the program's retries mean, if there were so many in a row that no answer is to be expected; else
     None."""
     monitor.read(0.0)
     patterns = monitor.runtime.patterns if isinstance(monitor.runtime, Reader) else Patterns({})
@@ -224,7 +224,7 @@ def _meaning_of_retries(monitor: OutputMonitor) -> Meaning | None:
 def _run(
     program: process.Program, deadline: float, stop: threading.Event, monitor: OutputMonitor
 ) -> tuple[int | None, str]:
-    """Runs the program. Returns its exit code, None if it had to be ended, and the end of its stderr."""
+    """Run the program. Returns its exit code, None if it had to be ended, and the end of its stderr."""
     held = process.start(program)
     try:
         held.release()

@@ -83,7 +83,7 @@ def ends_at_once(layout: Layout, config: Config, change: TaskChanged | None = No
 
 
 def _lacks_a_record(memory: RecoveredState, layout: Layout) -> bool:
-    """Whether a settled attempt has no record, because the disk was full until the run had ended."""
+    """Return whether a settled attempt has no record, because the disk was full until the run had ended."""
     store = Store(layout.attempts)
     settled = (number for number, pending in memory.fleet.pending.items() if pending.step is AttemptStep.SETTLED)
     return any(store.witness(number) is None for number in settled)
@@ -100,8 +100,8 @@ def _after(memory: RecoveredState, config: Config, limits: Limits, resumed: tupl
 
 
 def _ends(memory: RecoveredState, config: Config, limits: Limits, resumed: tuple[Event, ...]) -> bool:
-    """Whether the run ends with only these limits in force. Budgets that the operator has set during the run count only
-    if they are among the limits."""
+    """Return whether the run ends with only these limits in force. Budgets that the operator has set during the run
+    count only if they are among the limits."""
     run = memory.fleet.run
     run = replace(run, budgets={key: found for key, found in run.budgets.items() if key in limits})
     within = replace(memory, fleet=replace(memory.fleet, run=run))

@@ -70,7 +70,7 @@ def _is_same_checklist(layout: Layout, config: Config) -> bool:
 
 
 def _is_same(copied: Path, path: Path) -> bool:
-    """Whether two files are the same. Files of equal size and time are not read: copies keep the time."""
+    """Return whether two files are the same. Files of equal size and time are not read: copies keep the time."""
     try:
         return filecmp.cmp(copied, path, shallow=True)
     except OSError:

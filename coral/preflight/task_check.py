@@ -62,7 +62,7 @@ class TaskFinding:
 
 
 def quick_findings(config: Config, runs: Path) -> list[TaskFinding]:
-    """Makes the checks that take no time: of the seed, its public check, the heartbeats, the runtimes, and the expected
+    """Make the checks that take no time: of the seed, its public check, the heartbeats, the runtimes, and the expected
     cost. `runs`: the folder of all runs."""
     inspected: list[TaskFinding] = []
     runtimes = list[Runtime | None]()
@@ -96,7 +96,7 @@ def quick_findings(config: Config, runs: Path) -> list[TaskFinding]:
 
 
 def grade_findings(config: Config, say: Callable[[str], None]) -> Iterator[TaskFinding]:
-    """Grades the seed several times: it must have a score, and its scores must differ no more than the task's noise
+    """Grade the seed several times: it must have a score, and its scores must differ no more than the task's noise
     says. `say` is called before each step that takes long."""
     with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
         try:
@@ -134,7 +134,7 @@ def _grade_findings(config: Config, venv: Path | None, say: Callable[[str], None
 
 
 def _seed(config: Config, seed: Path, notes: tuple[str, ...]) -> TaskFinding:
-    """Checks the seed. `seed`: the folder with the files that a run would take; `notes`: sentences about them for the
+    """Check the seed. `seed`: the folder with the files that a run would take; `notes`: sentences about them for the
     user."""
     globs = config.task.editable
     below = (path for path in islice(seed.rglob("*"), MAX_FILES) if ".git" not in path.relative_to(seed).parts)
@@ -163,7 +163,7 @@ def _inspected(config: Config, seed: Path, runtime: Runtime) -> list[TaskFinding
 
 
 def _check(config: Config, seed: Path) -> TaskFinding:
-    """Calls the public check as `coral check` and the built-in agent do."""
+    """Call the public check as `coral check` and the built-in agent do."""
     try:
         measured = check_once(seed, config.task.check, CHECK_SECONDS)
     except CheckBroken as error:
@@ -188,7 +188,7 @@ def _heartbeats(config: Config) -> TaskFinding:
 
 
 def _alerts(config: Config) -> list[TaskFinding]:
-    """Checks the targets of alerts. Nothing is sent: `coral notify test` does that."""
+    """Check the targets of alerts. Nothing is sent: `coral notify test` does that."""
     targets, problems = targets_of(config.alerts)
     names = ", ".join(target.name for target in targets)
     found = [TaskFinding("alerts", True, f"they go to {names}", ("`coral notify test` sends one",))] if names else []
@@ -196,7 +196,7 @@ def _alerts(config: Config) -> list[TaskFinding]:
 
 
 def _runtime(config: Config, assignment: Assignment) -> tuple[TaskFinding, Runtime | None]:
-    """Checks whether the runtime can be used; returns the finding, and the runtime if it exists."""
+    """Check whether the runtime can be used; returns the finding, and the runtime if it exists."""
     name = assignment.runtime
     try:
         runtime = registry.find(name, assignment.options)
@@ -227,7 +227,7 @@ def _graded(config: Config, venv: Path | None, result: GradeResult, say: Callabl
 
 
 def _seal_advice(config: Config, venv: Path | None, say: Callable[[str], None]) -> tuple[str, ...]:
-    """Returns advice if the grader fails only because it is sealed, which is found out by grading the seed without a
+    """Return advice if the grader fails only because it is sealed, which is found out by grading the seed without a
     seal; else nothing."""
     if level_of_graders(config.workspace.seal, places_of(config, Path(tempfile.gettempdir()))) is Level.NONE:
         return ()
@@ -242,7 +242,7 @@ def _seal_advice(config: Config, venv: Path | None, say: Callable[[str], None]) 
 
 
 def _channel_advice(config: Config, result: GradeResult) -> tuple[str, ...]:
-    """Returns a warning if code of the candidate could write its own score."""
+    """Return a warning if code of the candidate could write its own score."""
     if result.channel == CLOSED:
         return ()
     if config.grader.command:
@@ -251,7 +251,7 @@ def _channel_advice(config: Config, result: GradeResult) -> tuple[str, ...]:
 
 
 def _held_out(config: Config, venv: Path | None, say: Callable[[str], None]) -> TaskFinding:
-    """Grades the seed on the hold-out. `config.grader` must be the grader of the hold-out."""
+    """Grade the seed on the hold-out. `config.grader` must be the grader of the hold-out."""
     try:
         result = _grade(config, venv, Kind.HOLDOUT)
     except CoralError as error:
@@ -262,7 +262,7 @@ def _held_out(config: Config, venv: Path | None, say: Callable[[str], None]) -> 
 
 
 def _module_advice(config: Config, text: str) -> tuple[str, ...]:
-    """Returns what to do about a module that the grader did not find. It may be in the task's folder, which is not
+    """Return what to do about a module that the grader did not find. It may be in the task's folder, which is not
     copied as a whole, or in the seed, of which only the folder of the called file is on the import path."""
     found = _NO_MODULE.search(text)
     if found is None:
@@ -278,7 +278,7 @@ def _module_advice(config: Config, text: str) -> tuple[str, ...]:
 
 
 def _noise(config: Config, venv: Path | None, first: float, seconds: float) -> TaskFinding:
-    """Grades the seed several times, and compares how far its scores differ with `grader.noise`."""
+    """Grade the seed several times, and compare how far its scores differ with `grader.noise`."""
     scores = [first]
     while len(scores) < (SEED_GRADES if seconds * SEED_GRADES <= SEED_SECONDS else 2):
         again = _grade(config, venv)

@@ -54,7 +54,7 @@ class Launches:
         self._groups = cgroup.Groups(tags.run)
 
     def close(self) -> None:
-        """Leaves no control group behind but those with a living process."""
+        """Leave no control group behind but those with a living process."""
         self._groups.remove_empty()
 
     def tag(self, who: str, number: int) -> str:
@@ -69,15 +69,15 @@ class Launches:
         process.terminate(launch.identity, launch.tag, self._table)
 
     def kill(self, launch: Launch) -> None:
-        """Sends SIGKILL to every process of the launch, also to those that start meanwhile."""
+        """Send SIGKILL to every process of the launch, also to those that start meanwhile."""
         launch.killed = launch.killed or not launch.ended
         process.kill(launch.identity, launch.tag, self._table)
 
     def hold(
         self, who: str, number: int, program: Program, now: float, interpreter: PrestartedInterpreter | None = None
     ) -> HeldChild:
-        """Starts a child that waits for its release, or takes the interpreter that was started for it. OSError where
-        that fails; then there is no launch."""
+        """Start a child that waits for its release, or take the interpreter that was started for it. OSError where that
+        fails; then there is no launch."""
         group = self.make_group(who, number) if interpreter is None else interpreter.group
         try:
             start = process.start if interpreter is None else interpreter.hold
@@ -91,7 +91,7 @@ class Launches:
         return held
 
     def adopt(self, who: str, number: int, identity: Identity, now: float) -> bool:
-        """Takes over a launch of the supervisor before; False if no process of it is left."""
+        """Take over a launch of the supervisor before; False if no process of it is left."""
         launch = Launch(who, number, identity, self.tag(who, number), now)
         self._table.add_launch(who, identity, launch.tag)
         if is_alive(identity):

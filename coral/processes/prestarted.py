@@ -65,7 +65,7 @@ class PrestartedInterpreter:
     def __init__(
         self, interpreter: Interpreter, env: Mapping[str, str], tag: str, group: str = "", sandbox: Sandbox = UNSEALED
     ) -> None:
-        """Starts the interpreter. `tag` and `group`: those of the launch that will use it. OSError if that fails."""
+        """Start the interpreter. `tag` and `group`: those of the launch that will use it. OSError if that fails."""
         self._sandbox = sandbox
         self.tag = tag
         self.group = group

@@ -40,8 +40,8 @@ def named(name: str, task: str | None) -> Layout:
 
 
 def is_of(run: Layout, task: str | None) -> bool:
-    """Whether `run` is a run of the task, given by its name in task.yaml or by its folder's name. None fits every
-    run."""
+    """Return whether `run` is a run of the task, given by its name in task.yaml or by its folder's name. None fits
+    every run."""
     return task is None or run.root.parent.name in (task, slug(task))
 
 

@@ -259,7 +259,7 @@ class RunView:
 
 
 def is_seed(measured: LenientJson) -> bool:
-    """Whether `measured`, the best or the lead in status.json, is the seed. The seed has no author."""
+    """Return whether `measured`, the best or the lead in status.json, is the seed. The seed has no author."""
     return measured.integer("number") is not None and not measured.text("agent")
 
 

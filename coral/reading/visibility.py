@@ -23,8 +23,8 @@ def agent_inside() -> str | None:
 
 
 def is_agent() -> bool:
-    """Whether an agent runs this command: its environment has CORAL_AGENT, or the current directory is in an agent's
-    workspace."""
+    """Return whether an agent runs this command: its environment has CORAL_AGENT, or the current directory is in an
+    agent's workspace."""
     return bool(os.environ.get("CORAL_AGENT")) or agent_inside() is not None
 
 
@@ -49,8 +49,8 @@ def alone_in(layout: Layout) -> str:
 
 
 def may_see(alone: str, attempt: Attempt) -> bool:
-    """Whether the agent `alone` may see an attempt. Everybody may see the seed; if `alone` is empty, everything may be
-    seen."""
+    """Return whether the agent `alone` may see an attempt. Everybody may see the seed; if `alone` is empty, everything
+    may be seen."""
     return not alone or attempt.agent in (alone, "")
 
 

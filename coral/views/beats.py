@@ -125,7 +125,8 @@ class SupervisorBeats:
 
 
 def _is_excused(fleet: Fleet, name: str, now: Moment) -> bool:
-    """Whether the silence of a running agent is no sign of trouble, since a job of its own runs or the disk is full."""
+    """Return whether the silence of a running agent is no sign of trouble, since a job of its own runs or the disk is
+    full."""
     agent = fleet.agents.get(name)
     return agent is not None and agent.phase is Phase.RUNNING and is_excused(fleet, agent, now.run_time)
 

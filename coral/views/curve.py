@@ -73,8 +73,8 @@ class Curve:
         return [step for step in self.steps if not self.is_seed(step)]
 
     def is_seed(self, step: BestStep) -> bool:
-        """Whether the best was the seed from this step on: at first, or again because what had beaten it was worse when
-        it was measured again."""
+        """Return whether the best was the seed from this step on: at first, or again because what had beaten it was
+        worse when it was measured again."""
         return self.has_seed and step.number == self.steps[0].number
 
 
@@ -94,7 +94,7 @@ class LinearAxis:
         return self.low if self.direction is Direction.MAXIMIZE else self.high
 
     def is_worse(self, score: float) -> bool:
-        """Whether a score is worse than the worst score on the axis."""
+        """Return whether a score is worse than the worst score on the axis."""
         return self.direction.better(self.worst, score)
 
 
@@ -149,7 +149,7 @@ def curve_of(
 
 
 def has_seed(records: Iterable[GradedRecord]) -> bool:
-    """Whether the seed has a score. `records`: at least those that proved a best, of one epoch."""
+    """Return whether the seed has a score. `records`: at least those that proved a best, of one epoch."""
     return any(record.kind is Kind.BASELINE and record.score is not None for record in records)
 
 

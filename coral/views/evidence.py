@@ -144,7 +144,7 @@ def _stale(note: Note, find: Find, epoch: int, new_bests: Sequence[int]) -> str:
 
 
 def _is_about(note: Note, title: str) -> bool:
-    """Whether the title of an attempt names everything in the note's `about`."""
+    """Return whether the title of an attempt names everything in the note's `about`."""
     return bool(note.about) and all(names(title, word) for word in note.about)
 
 
@@ -201,8 +201,8 @@ def _scores(text: str, records: Records) -> Iterator[str]:
 
 
 def _is_rounded(stated: str, actual: float) -> bool:
-    """Whether the figure `stated` is `actual`, rounded to as many digits as it has. The last digit may be off by one,
-    as in a difference of rounded scores."""
+    """Return whether the figure `stated` is `actual`, rounded to as many digits as it has. The last digit may be off by
+    one, as in a difference of rounded scores."""
     mantissa, _, exponent = stated.lower().partition("e")
     digits = len(mantissa.partition(".")[2])
     value, unit = float(stated), float(f"1e{int(exponent or 0) - digits}")  # infinite where a note says 1e400

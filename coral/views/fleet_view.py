@@ -40,7 +40,7 @@ class HeartbeatFiles:
         self._next: list[str] = []
 
     def write(self, fleet: Fleet, owner: str, clock: float) -> None:
-        """Writes the file of `owner`, which is an agent or the fleet."""
+        """Write the file of `owner`, which is an agent or the fleet."""
         holder = fleet.run if owner == FLEET else fleet.agents[owner]
         rows = [
             (heartbeat, due(heartbeat, holder.targets[heartbeat.name], holder.progress, clock)["in"])
@@ -50,7 +50,7 @@ class HeartbeatFiles:
         self._witnesses[owner] = self._folder.witness(owner)
 
     def altered(self) -> list[str]:
-        """Checks the next BATCH files, and returns the owners of those that somebody else has changed."""
+        """Check the next BATCH files, and return the owners of those that somebody else has changed."""
         self._next = self._next or list(self._witnesses)
         batch, self._next = self._next[:BATCH], self._next[BATCH:]
         return [owner for owner in batch if self._folder.witness(owner) != self._witnesses[owner]]
@@ -65,7 +65,7 @@ class Unit(StrEnum):
 
 
 def due(heartbeat: Heartbeat, target: float, progress: Progress, clock: float) -> dict[str, Any]:
-    """Returns when a heartbeat is due, as status.json shows it: the amount left, its unit, and both in words. `target`:
+    """Return when a heartbeat is due, as status.json shows it: the amount left, its unit, and both in words. `target`:
     the clock or the count at which it is due."""
     match heartbeat.trigger:
         case Elapsed():
@@ -96,7 +96,7 @@ def state_of(run: Run) -> dict[str, Any]:
 
 
 def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
-    """Returns the numbers of the attempts that are being graded (`running`), that wait for a slot (`queued`), and that
+    """Return the numbers of the attempts that are being graded (`running`), that wait for a slot (`queued`), and that
     are graded on the hold-out or wait for that (`holdout`); and whether the queue is paused or held."""
     steps = {number: pending.step for number, pending in fleet.pending.items() if not pending.is_holdout}
     return {
@@ -109,14 +109,14 @@ def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
 
 
 def seed_score(fleet: Fleet, baseline: Attempt | None) -> float | None:
-    """Returns the median of the seed's grades, from which gains are measured; None before the seed is graded."""
+    """Return the median of the seed's grades, from which gains are measured; None before the seed is graded."""
     seed = fleet.standing.seed
     return seed.value if seed is not None else baseline.score if baseline is not None else None
 
 
 def scores_of(fleet: Fleet, rules: Rules) -> dict[str, Any]:
-    """Returns the best and the lead, each with its first score and the median, mean, standard deviation and count of
-    its grades; the noise, None if it is not known; and how many attempts failed, for which reasons."""
+    """Return the best and the lead, each with its first score and the median, mean, standard deviation and count of its
+    grades; the noise, None if it is not known; and how many attempts failed, for which reasons."""
     standing, scoring = fleet.standing, rules.scoring
     noise = noise_of(standing, scoring)
     best, first = standing.best_measured, lead(standing, scoring)
@@ -132,7 +132,7 @@ def scores_of(fleet: Fleet, rules: Rules) -> dict[str, Any]:
 
 
 def failures_of(fleet: Fleet) -> list[dict[str, Any]]:
-    """Returns each reason for which attempts of this epoch failed and the number of these attempts, the most frequent
+    """Return each reason for which attempts of this epoch failed and the number of these attempts, the most frequent
     reason first."""
     groups = sorted(fleet.run.failures.values(), key=lambda group: -group.count)
     return [{"reason": group.reason, "count": group.count} for group in groups]
@@ -193,7 +193,7 @@ def used_by(fleet: Fleet, rules: Rules) -> dict[str, Any]:
 
 
 def budgets_of(fleet: Fleet, rules: Rules, clock: float) -> list[dict[str, Any]]:
-    """Returns for each of the run's budgets that can be used up its limit and how much is used, in the unit of
+    """Return for each of the run's budgets that can be used up its limit and how much is used, in the unit of
     task.yaml. What is used is None if nothing is known of it."""
     unknown = unknown_use(fleet, rules)
     spent, rules = fleet.run.spent, in_force(rules, fleet.run)
@@ -211,7 +211,7 @@ def budgets_of(fleet: Fleet, rules: Rules, clock: float) -> list[dict[str, Any]]
 
 
 def unknown_use(fleet: Fleet, rules: Rules) -> dict[BudgetKey, list[str]]:
-    """Returns, for tokens and for money, the names of the agents that have used more than is counted, or may have. The
+    """Return, for tokens and for money, the names of the agents that have used more than is counted, or may have. The
     sums over all agents are lower bounds if there is one."""
     rules = in_force(rules, fleet.run)
     unknown: dict[BudgetKey, list[str]] = {BudgetKey.TOKENS: [], BudgetKey.MONEY: []}
@@ -227,7 +227,7 @@ def unknown_use(fleet: Fleet, rules: Rules) -> dict[BudgetKey, list[str]]:
 
 
 def spent_of(spent: Spent) -> dict[str, Any]:
-    """Returns the use for status.json. The numbers of tokens are None if none were reported: the agent may have used
+    """Return the use for status.json. The numbers of tokens are None if none were reported: the agent may have used
     some."""
     money = None if spent.money is None else round(spent.money, 6)
     tokens = {"tokens": spent.tokens, "input": spent.input, "cached": spent.cached, "output": spent.output}

@@ -41,7 +41,7 @@ def instructions(run_context: RunContext, agent: str) -> str:
 def launch_prompt(
     run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, clock: float
 ) -> tuple[str, list[str]]:
-    """Returns the prompt of a launch, and warnings about templates that could not be rendered or sections that were
+    """Return the prompt of a launch, and warnings about templates that could not be rendered or sections that were
     cut."""
     frame = _frame(spawn)
     context = context_of(run_context, fleet, agent, spawn.last_result_seen, clock)
@@ -58,7 +58,7 @@ def launch_prompt(
 
 
 def truncate(sections: Sequence[dict[str, str]], total: int) -> list[dict[str, str]]:
-    """Cuts the longest sections until all texts together have at most `total` characters; at least LEAST_SHOWN
+    """Cut the longest sections until all texts together have at most `total` characters; at least LEAST_SHOWN
     characters of each stay."""
     limit = max((len(section["text"]) for section in sections), default=0)
     while limit > LEAST_SHOWN and sum(min(len(section["text"]), limit) for section in sections) > total:
@@ -76,7 +76,7 @@ def _cut(text: str, limit: int) -> str:
 def section_preview(
     run_context: RunContext, fleet: Fleet, agent: str, name: str, prompt: str, clock: float
 ) -> tuple[str, str]:
-    """Returns the section that a heartbeat with this name and prompt would give the agent now, as if its latest attempt
+    """Return the section that a heartbeat with this name and prompt would give the agent now, as if its latest attempt
     had just been published; and the warning about its template, or an empty text. An empty `prompt` stands for the
     built-in prompt of that name."""
     held = run_context.results.of_agent.get(agent, ())
@@ -89,7 +89,7 @@ def section_preview(
 def inline_sections(
     run_context: RunContext, fleet: Fleet, agent: str, messages: tuple[PendingMessage, ...], clock: float
 ) -> list[dict[str, str]]:
-    """Returns the sections of heartbeats that are delivered in the output of `coral eval`; the last section ends with
+    """Return the sections of heartbeats that are delivered in the output of `coral eval`; the last section ends with
     the next step."""
     context = context_of(run_context, fleet, agent, fleet.agents[agent].last_result_seen, clock)
     step = next_step(messages)
@@ -102,7 +102,7 @@ def inline_sections(
 
 
 def next_step(messages: Sequence[PendingMessage]) -> str:
-    """Returns the heartbeat of these that tells the agent what to do next, the first in DECIDING; empty if none of them
+    """Return the heartbeat of these that tells the agent what to do next, the first in DECIDING; empty if none of them
     has a built-in prompt."""
     names = {message.name for message in messages if not message.prompt}
     return next((name for name in DECIDING if name in names), "")
@@ -111,7 +111,7 @@ def next_step(messages: Sequence[PendingMessage]) -> str:
 def sections_of(
     messages: tuple[PendingMessage, ...], context: Mapping[str, Any]
 ) -> tuple[list[dict[str, str]], list[str]]:
-    """Returns one section for each heartbeat, with the ids of all its messages if it fired several times; and warnings
+    """Return one section for each heartbeat, with the ids of all its messages if it fired several times; and warnings
     about templates. A message that was in an earlier prompt of this conversation and was not answered is only referred
     to."""
     groups: dict[tuple[str, str, int], list[PendingMessage]] = {}

@@ -71,14 +71,14 @@ class Report:
         self.write_line(now, event.type, log_text(event), event.agent, **given)
 
     def write_line(self, now: Moment, type: str, text: str, agent: str = "", **given: object) -> bool:
-        """Appends a line to the timeline; returns whether that succeeded. `given`: further fields for programs; empty
+        """Append a line to the timeline; returns whether that succeeded. `given`: further fields for programs; empty
         ones are left out."""
         line = {"at": now.wall_time, "clock": round(now.run_time, 3), "type": type, "agent": agent, "text": text}
         line |= {name: value for name, value in given.items() if value not in (None, "", [])}
         return _append(self._context.layout.events, line)
 
     def spawned(self, now: Moment, action: Spawn, warnings: Iterable[str]) -> None:
-        """Writes to the timeline that a launch was started. `warnings`: about the templates of its prompt, one line
+        """Write to the timeline that a launch was started. `warnings`: about the templates of its prompt, one line
         each."""
         for warning in warnings:
             self.write_line(now, "warning", warning, action.agent)
@@ -88,12 +88,12 @@ class Report:
         self.write_line(now, "spawned", text, action.agent, **given)
 
     def holdouts(self, fleet: Fleet) -> None:
-        """Writes the scores on the hold-out to a file that agents cannot read. OSError if that fails."""
+        """Write the scores on the hold-out to a file that agents cannot read. OSError if that fails."""
         rows = [asdict(held) for held in fleet.holdouts.values()]
         write_json(self._context.layout.holdout_scores, {"format": 1, "scores": rows}, durable=False, mode=0o600)
 
     def job_ended(self, now: Moment, action: ShowJob) -> None:
-        """Writes that a job has ended: its last beat, its record and a line of the timeline. OSError if the record
+        """Write that a job has ended: its last beat, its record and a line of the timeline. OSError if the record
         cannot be written."""
         self._work.job_ended(action.job, action.end, now)
         show_job_end(self._context.layout, action)
@@ -103,7 +103,7 @@ class Report:
         self.write_line(now, "stopped", f"stopped: {run_end_text(action.end)}", reason=reason_data(action.end))
 
     def alert(self, now: Moment, notify: Notify) -> None:
-        """Writes an alert to the timeline, once even if it is delivered again. OSError if the timeline cannot be
+        """Write an alert to the timeline, once even if it is delivered again. OSError if the timeline cannot be
         written, as on a full disk."""
         text, reason = with_reason(notify.text, notify.reason), reason_data(notify.reason)
         if not any(alert["id"] == notify.id for alert in self._alerts):
@@ -115,7 +115,7 @@ class Report:
             raise OSError("the timeline cannot be written")
 
     def _was_delivered(self, id: str) -> bool:
-        """Returns whether the previous supervisor wrote this alert before it ended: then the alert is near the end of
+        """Return whether the previous supervisor wrote this alert before it ended: then the alert is near the end of
         the timeline."""
         end = read_end(self._context.layout.events, DELIVERED_BYTES)
         return any(line.endswith(f'"id": "{id}"}}'.encode()) for line in end.splitlines())
@@ -124,7 +124,7 @@ class Report:
         self._archive.take(monitor, fleet, now)
 
     def show(self, fleet: Fleet, monitors: Mapping[str, Monitor], now: Moment, force: bool = False) -> None:
-        """Writes `status.json`, at most twice a second, and less often for a large fleet, so that it takes at most a
+        """Write `status.json`, at most twice a second, and less often for a large fleet, so that it takes at most a
         three-hundredth of the time. While nothing happens it is written every QUIET_STATUS_SECONDS, or more often while
         somebody watches. `force`: writes it in any case."""
         passed = now.run_time - self._shown_at
@@ -149,7 +149,7 @@ class Report:
         return WATCHED if self._look.is_watched() else QUIET_STATUS_SECONDS
 
     def _is_as_shown(self, fleet: Fleet, monitors: Mapping[str, Monitor]) -> bool:
-        """Returns whether nothing but times, which readers can compute themselves, has changed since `status.json` was
+        """Return whether nothing but times, which readers can compute themselves, has changed since `status.json` was
         written."""
         printed = any(monitor.printed_at > self._shown_at for monitor in monitors.values())
         return fleet is self._shown and not fleet.pending and not printed
@@ -200,7 +200,7 @@ class Report:
         return {"slots": slots_of(fleet.run, self._context.rules), **grading_of(fleet, now.run_time), "beats": beats}
 
     def _account(self, name: str, run: Run, now: Moment) -> dict[str, Any]:
-        """Returns the account that keeps the agent from starting, if any: it is at its usage limit, or its starts are
+        """Return the account that keeps the agent from starting, if any: it is at its usage limit, or its starts are
         paused after many crashes. `left`: for how many more seconds, None if that is not known."""
         account = in_force(self._context.rules, run).accounts.get(name, "")
         limit, breaker = run.limits.get(account), run.breakers.get(account)
@@ -237,7 +237,7 @@ class Report:
 
 
 def logged_data(message: LoggedMessage) -> dict[str, object]:
-    """Returns the fields of a heartbeat's message for the timeline, without empty ones."""
+    """Return the fields of a heartbeat's message for the timeline, without empty ones."""
     since = None if message.since is None else round(message.since, 3)
     data = {"name": message.name, "id": message.id, "attempt": message.attempt, "since": since}
     return {name: value for name, value in data.items() if value not in (None, "")}
@@ -256,7 +256,7 @@ def _append(path: Path, line: Mapping[str, Any]) -> bool:
 
 
 def show_job(layout: Layout, job: Job, state: Mapping[str, object] = MappingProxyType({"state": RUNNING})) -> None:
-    """Writes the record of a job, for agents and people to read: what it runs, and whether it runs or how it ended."""
+    """Write the record of a job, for agents and people to read: what it runs, and whether it runs or how it ended."""
     record = {"number": job.number, "agent": job.agent, "what": job.what, "command": list(job.argv)}
     record |= {"folder": job.folder, "began": job.began}
     write_json(layout.job(job.agent, job.number), {**record, **state}, durable=False)
@@ -269,7 +269,7 @@ def show_job_end(layout: Layout, action: ShowJob) -> None:
 
 
 def end_lost_jobs(layout: Layout, agent: str, jobs: Mapping[int, Job]) -> None:
-    """Writes into the records of jobs that they have ended, if a record says `running` and the fleet does not have the
+    """Write into the records of jobs that they have ended, if a record says `running` and the fleet does not have the
     job: its end could not be written when it ended."""
     for path in layout.logs(agent).glob(layout.job(agent, 0).name.replace("0", "*")):
         with contextlib.suppress(OSError, ValueError):
@@ -284,7 +284,7 @@ def _ended(end: JobEnd) -> dict[str, object]:
 
 
 def number_of(id: str) -> int:
-    """Returns the number of an alert in its run, from 1; 0 if `id` is not that of an alert."""
+    """Return the number of an alert in its run, from 1; 0 if `id` is not that of an alert."""
     last = id.rpartition("-")[2]
     return int(last) if last.isdecimal() and last.isascii() else 0
 
@@ -294,7 +294,7 @@ def is_acknowledged(alert: Mapping[str, Any], run: Run) -> bool:
 
 
 def alerts_in(timeline: Path) -> list[dict[str, Any]]:
-    """Reads the alerts in the last ALERT_BYTES of a timeline, oldest first."""
+    """Read the alerts in the last ALERT_BYTES of a timeline, oldest first."""
     found = []
     for line in read_end(timeline, ALERT_BYTES).splitlines():
         try:

@@ -122,8 +122,8 @@ def _of_grade(number: int, beat: Beat) -> Beat:
 
 
 def _is_news(beat: Beat, before: Beat | None) -> bool:
-    """Whether a beat is to be archived. `before`: the last archived beat of the same work; if there is none, a beat
-    older than its ttl is ignored, since that work was over before this supervisor began."""
+    """Return whether a beat is to be archived. `before`: the last archived beat of the same work; if there is none, a
+    beat older than its ttl is ignored, since that work was over before this supervisor began."""
     now = age(beat.timestamp)
     if now is None:
         return False

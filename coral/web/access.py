@@ -90,8 +90,8 @@ def _same(given: str, wanted: str) -> bool:
 
 
 def is_own_host(host: str) -> bool:
-    """Whether a Host header names this machine by an address or by its own name. Somebody may have pointed any other
-    name to this machine, so that a browser takes a foreign page for ours."""
+    """Return whether a Host header names this machine by an address or by its own name. Somebody may have pointed any
+    other name to this machine, so that a browser takes a foreign page for ours."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
         if urlsplit(f"//{host}").username is not None:
@@ -113,7 +113,7 @@ def own_names() -> frozenset[str]:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether a socket that is bound to this address can be reached from this machine alone."""
+    """Return whether a socket that is bound to this address can be reached from this machine alone."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
@@ -201,7 +201,7 @@ def _login() -> Response:
 
 
 def _is_own_origin(headers: Headers) -> bool:
-    """Whether a request comes from our own page, from no page at all (the address bar or a program), or is a
+    """Return whether a request comes from our own page, from no page at all (the address bar or a program), or is a
     navigation, such as a followed link."""
     origin = headers.get("origin")
     own = headers.get("host", "").lower()

@@ -103,7 +103,7 @@ def _asset(asset: Asset) -> Callable[[Request], Response]:
 
 
 def _session(runs: Runs, access: PageAccess) -> Callable[[Request], Response]:
-    """Answers the page's first request: which run it shows, and the value of the header that it sends with each
+    """Answer the page's first request: which run it shows, and the value of the header that it sends with each
     change."""
 
     def answer(_: Request) -> Response:
@@ -123,7 +123,7 @@ def _read(runs: Runs, read: Answer) -> Callable[[Request], Response]:
 
 
 def _post(runs: Runs, act: Callable[[RunView, Any], object]) -> Callable[[Request], Any]:
-    """Answers a POST, which needs the header of a change: a request to the supervisor, whose answer is waited for as
+    """Answer a POST, which needs the header of a change: a request to the supervisor, whose answer is waited for as
     long as a command would wait, or the rendering of a prompt, which takes time."""
 
     async def answer(request: Request) -> Response:
@@ -142,7 +142,7 @@ def _post(runs: Runs, act: Callable[[RunView, Any], object]) -> Callable[[Reques
 
 
 def parsed(body: bytes) -> object:
-    """Returns the JSON value in a body. ValueError if it is no JSON; also for NaN and 1e999, which cannot be written as
+    """Return the JSON value in a body. ValueError if it is no JSON; also for NaN and 1e999, which cannot be written as
     JSON again."""
     given = json.loads(body)
     json.dumps(given, allow_nan=False)
@@ -166,7 +166,7 @@ def _live(runs: Runs) -> Callable[[Request], Any]:
 
 
 def _ping() -> ServerSentEvent:
-    """Returns a ping as an event with data: scripts of a page see neither comments nor events without data."""
+    """Return a ping as an event with data: scripts of a page see neither comments nor events without data."""
     return ServerSentEvent("0", event="ping")
 
 

@@ -58,7 +58,7 @@ class RunFeed:
             self._pages.discard(queue)
 
     def end(self) -> None:
-        """Ends the connections of all pages in order: the server stops."""
+        """End the connections of all pages in order: the server stops."""
         for queue in list(self._pages):
             self._end(queue)
 

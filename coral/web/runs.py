@@ -39,6 +39,6 @@ class Runs:
         return self._feeds.setdefault(layout.root.name, RunFeed(layout))
 
     def end_feeds(self) -> None:
-        """Ends all live connections."""
+        """End all live connections."""
         for feed in list(self._feeds.values()):  # another thread may add one
             feed.end()

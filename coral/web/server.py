@@ -102,7 +102,7 @@ class _Server(uvicorn.Server):
         self._runs = runs
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Ends the live connections first: they never end by themselves, and one that is cut off is an error."""
+        """End the live connections first: they never end by themselves, and one that is cut off is an error."""
         self._runs.end_feeds()
         await super().shutdown(sockets)
 

@@ -92,7 +92,7 @@ def _chosen(args: argparse.Namespace, knowledge: KnowledgeView) -> list[Numbered
 
 
 def _is_against(knowledge: KnowledgeView, note: Note) -> bool:
-    """Whether a note is disputed or stale. An earlier synthesis never is, since the last one replaces it."""
+    """Return whether a note is disputed or stale. An earlier synthesis never is, since the last one replaces it."""
     replaced = note.is_synthesis and knowledge.synthesis is not None and note.number != knowledge.synthesis.number
     return not replaced and knowledge.evidence(note).state in AGAINST
 

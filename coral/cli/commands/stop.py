@@ -164,7 +164,7 @@ def _end(layout: Layout, sender: str, reason: str) -> bool:
 
 
 def _is_sound(layout: Layout) -> bool:
-    """Whether the run's task can be read. If it cannot, nobody can supervise the run."""
+    """Return whether the run's task can be read. If it cannot, nobody can supervise the run."""
     from coral.config.load import load_frozen
 
     try:

@@ -21,7 +21,7 @@ DEEPEST = 20  # levels of lists and quotes
 
 class _Safe(MarkdownIt):
     def validateLink(self, url: str) -> bool:  # noqa: N802 - the library's name
-        """Whether a link may lead to this address; a link that may not is shown as text."""
+        """Return whether a link may lead to this address; a link that may not is shown as text."""
         address = url.strip().lower()
         return address.startswith(SAFE) or (address.startswith(WEB) and _is_of_web(address))
 

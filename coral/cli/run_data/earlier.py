@@ -95,7 +95,7 @@ def _holds(knowledge: KnowledgeView, note: Note) -> bool:
 
 
 def _is_for_others(skill: Skill) -> bool:
-    """Whether another run can use a skill, and the skill did not itself come from an earlier run."""
+    """Return whether another run can use a skill, and the skill did not itself come from an earlier run."""
     try:
         front, _ = frontmatter.split(read_bytes(skill.path, HEAD).decode(errors="replace"))
     except (OSError, ValueError):

@@ -90,7 +90,7 @@ class PulseBoard:
         return [pulse.state(now) for pulse in self.pulses.values()]
 
     def all_ended(self, now: float) -> bool:
-        """Whether there were pulses and all of them have ended or are dead."""
+        """Return whether there were pulses and all of them have ended or are dead."""
         ends = {Status.SUCCESS, Status.ERROR, Status.CANCELLED, DEAD}
         return bool(self.pulses) and all(state in ends for state in self.states(now))
 

@@ -131,8 +131,8 @@ def _pending(layout: Layout, sender: str, is_idle: bool) -> tuple[str, str]:
 
 
 def unsupervised(layout: Layout) -> bool:
-    """Whether it is certain that nobody supervises the run. For a sealed agent it never is, since it cannot see the
-    lock."""
+    """Return whether it is certain that nobody supervises the run. For a sealed agent it never is, since it cannot see
+    the lock."""
     if not can_see_private(layout):
         return False
     from coral.supervisor.lock import holder

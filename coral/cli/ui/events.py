@@ -35,7 +35,7 @@ DOES: Mapping[str, str] = {
 
 
 def is_step(event: LenientJson) -> bool:
-    """Whether an event is one of the steps between two attempts that say nothing by themselves."""
+    """Return whether an event is one of the steps between two attempts that say nothing by themselves."""
     kind = event.text("type", 40)
     return kind in STEPS or (kind == "spawned" and event.inner("reason").data.get("kind") in ROUTINE)
 

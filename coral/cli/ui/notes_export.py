@@ -80,15 +80,15 @@ def _in_code(text: str, tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _is_plain_fence(text: str, fence: Token) -> bool:
-    """Whether every reader of Markdown takes this for code: it begins and ends at the beginning of a line. Some take an
-    open fence, one in a list and indented code for text."""
+    """Return whether every reader of Markdown takes this for code: it begins and ends at the beginning of a line. Some
+    take an open fence, one in a list and indented code for text."""
     begin, end = fence.map or (0, 0)
     lines = text.split("\n")[begin:end]
     return fence.level == 0 and len(lines) > 1 and all(line.startswith(fence.markup) for line in (lines[0], lines[-1]))
 
 
 def _is_current(knowledge: KnowledgeView, note: Note) -> bool:
-    """Whether a note is neither superseded nor an earlier synthesis."""
+    """Return whether a note is neither superseded nor an earlier synthesis."""
     replaced = note.is_synthesis and knowledge.synthesis is not None and note.number != knowledge.synthesis.number
     return not replaced and note.name not in knowledge.superseded
 

@@ -172,7 +172,7 @@ def _suspend(number: int, _: FrameType | None) -> None:
 
 
 def _in_foreground(file: int) -> bool:
-    """Whether this process may use the terminal; also if the file is no terminal that controls this process."""
+    """Return whether this process may use the terminal; also if the file is no terminal that controls this process."""
     try:
         return os.tcgetpgrp(file) == os.getpgrp()
     except OSError:
