@@ -50,12 +50,14 @@ def pack(files: Iterable[tuple[str, Path]]) -> bytes:
 
 
 def entries(data: bytes) -> list[Entry]:
-    """Return what an archive has."""
+    """Return what an archive has. ValueError if a part of it is missing."""
     at = _LENGTH + int.from_bytes(data[:_LENGTH], "big")
     found, view = [], memoryview(data)
     for name, mode, size in json.loads(data[_LENGTH:at]):
         found.append(Entry(name, mode, view[at : at + size]))
         at += size
+    if at != len(data):
+        raise ValueError(f"an archive of {at} bytes has {len(data)}")
     return found
 
 

@@ -37,6 +37,15 @@ def test_names_modes_links_and_contents_are_kept(tmp_path: Path) -> None:
     assert os.fsencode((made / strange).readlink()) == b"/\xe9"
 
 
+@pytest.mark.parametrize("kept", [0, 7, 20, -1])
+def test_an_archive_that_was_cut_is_refused(tmp_path: Path, kept: int) -> None:
+    (tmp_path / "a").write_bytes(b"12")
+    data = pack([("a", tmp_path / "a")])
+    assert [bytes(found.content) for found in entries(data)] == [b"12"]
+    with pytest.raises(ValueError, match=r"has \d+$|JSON|Expecting|Unterminated"):
+        entries(data[:kept])
+
+
 def test_a_folder_that_may_not_be_written_gets_its_files(tmp_path: Path) -> None:
     closed = entry("a", stat.S_IFDIR | 0o555, b"")
     made = out(tmp_path, entry("a/b/c"), entry("a/b", FOLDER, b""), closed)
