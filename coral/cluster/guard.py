@@ -41,7 +41,7 @@ _CALL = "import sys; sys.path.insert(0, sys.argv.pop(1)); from coral.grading.run
 def main(place: str, alive: int, done: int) -> None:
     """Wait for a grade and run it, detached from the worker. `place`: the folder of the grade; `alive`: a pipe that
     gets TAKEN when a grade has it and then the order, and whose other end is closed when the worker ends or no longer
-    needs the folder; `done`: a pipe that gets the status, a line of JSON, and is then closed."""
+    needs the folder; `done`: a pipe that gets the status, a line of JSON, see `_status`, and is then closed."""
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -51,19 +51,27 @@ def main(place: str, alive: int, done: int) -> None:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
     folder = Path(place)
     mark(folder)
-    write(folder / GUARD, described())
     try:
-        start = json.loads((folder / START).read_text("utf-8"))
-        grader = _Grader(folder, start["env"]) if start["python"] else None
-        if (order := _order(alive)) is None:
-            return
-        if (status := _grade(folder, order, grader, alive)) is not None:
+        if (status := _status(folder, alive)) is not None:
             with open(done, "wb") as pipe:
                 pipe.write(json.dumps(status).encode() + b"\n")
             _wait_for_end(alive)
     finally:
         end_all()
         remove_tree(folder)
+
+
+def _status(folder: Path, alive: int) -> dict[str, Any] | None:
+    """Wait for the order and run the grade; return how it ended, or as `problem` why the guard cannot run it. None if
+    there is no order, or the worker ended first."""
+    try:
+        write(folder / GUARD, described())
+        start = json.loads((folder / START).read_text("utf-8"))
+        grader = _Grader(folder, start["env"]) if start["python"] else None
+        order = _order(alive)
+        return None if order is None else _grade(folder, order, grader, alive)
+    except (OSError, ValueError) as error:  # such as a program that this node lacks, or a full disk
+        return {"problem": f"{type(error).__name__}: {error}"}
 
 
 def described() -> dict[str, Any]:

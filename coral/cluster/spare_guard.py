@@ -88,7 +88,7 @@ class GradeGuard:
         return bool(select.select([self._done], [], [], seconds)[0])
 
     def status(self) -> dict[str, Any] | None:
-        """Return how the grade has ended; None if the guard has ended before that."""
+        """Return how the grade has ended, or as `problem` why it cannot run; None if the guard has ended before."""
         with open(self._done, "rb", closefd=False) as pipe:
             line = pipe.read()
         status: dict[str, Any] | None = json.loads(line) if line.endswith(b"\n") else None

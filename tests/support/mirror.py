@@ -96,7 +96,6 @@ _PLACES = {
     "tests/cluster/test_grades, on a real cluster": [
         "coral.grading: remote",
     ],
-    "integration/coral/cluster/test_node": ["coral.cluster: guard guard_protocol"],
     "tests/cluster/test_remote_launch, in which launches go through them": [
         "coral.cluster: program_end",
     ],

@@ -334,6 +334,13 @@ def test_nothing_of_a_grade_outlives_its_guard(shipped, tmp_path):
     wait_until(lambda: not left(tmp_path), what="the end of its folder")
 
 
+def test_a_grade_whose_program_the_node_lacks_says_so_and_leaves_nothing(shipped, tmp_path):
+    order, checkout, archive = shipped("1")
+    with pytest.raises(RuntimeError, match=r"cannot run it: FileNotFoundError: .*'no-such-program'"):
+        grade({**order, "spec": None, "argv": ["no-such-program"]}, checkout, archive)
+    wait_until(lambda: not left(tmp_path), what="the end of its folder")
+
+
 def test_a_folder_that_a_candidate_has_spoiled_keeps_no_other_grade_from_running(shipped, tmp_path):
     grade(*shipped("1"))
     texts = ("[]", "{}", '{"pid": "x"}', "nonsense", '{"pid": 1e999}', "[" * 1000)
