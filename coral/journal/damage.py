@@ -64,6 +64,19 @@ def examine(journal: Path) -> Damage | None:
     raise damaged
 
 
+def without_end(journal: Path, why: str) -> Damage | None:
+    """Describe the damage of a journal that can be read, and of which something else shows that its last lines are
+    missing. `why`: what shows it, in words. None if it has no line. How many are missing is not known: one is
+    counted."""
+    state, read = recover(journal)
+    if read is None:
+        return None
+    number = number_of(read.path)
+    files = [file for file in segments(journal) if number_of(file) >= number]
+    trusted = tuple(Lines(read.path, may_be_torn=True))
+    return Damage(read.path, len(trusted) + 1, why, number, trusted, state, (), 1, tuple(files))
+
+
 def roll_back(journal: Path, damage: Damage, note: RolledBack, now: Moment) -> None:
     """Replace the damaged files by the trusted lines and a last line with `note`, which says what was done. OSError if
     that cannot be written: then the journal is as before. A crash in between leaves a journal that is found damaged

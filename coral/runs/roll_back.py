@@ -4,6 +4,9 @@ far as it is known for sure.
 A damaged journal must not be a way to forge records. What later lines of the journal say is trusted as the journal is.
 Records that only the ledger has are taken if agents could not write to it, else only with the operator's agreement;
 files in `attempts/`, where agents may write, are never taken.
+
+A journal may also end too early: a disk lost its last lines, or the folder was copied while the run went on. No line of
+it is wrong then, but the run has done things that it does not know of.
 """
 
 import re
@@ -16,7 +19,8 @@ from coral.agent_setup.own_user import sealed_for
 from coral.agent_setup.roster import Roster
 from coral.config.load import load_frozen
 from coral.fleet.events import Moment, RolledBack
-from coral.journal.damage import KEPT, Damage, examine, roll_back
+from coral.journal.damage import KEPT, Damage, examine, roll_back, without_end
+from coral.journal.fold import RecoveredState, fold
 from coral.journal.lost_lines import LostLines, read_lost
 from coral.processes import process
 from coral.processes.launch_tags import tags_of
@@ -43,9 +47,9 @@ class Rollback:
 
 
 def planned(layout: Layout) -> Rollback | None:
-    """Make the plan to save a run; None if its journal can be read. CoralError if nothing of the journal can be
-    trusted."""
-    damage = examine(layout.journal)
+    """Make the plan to save a run; None if its journal can be read to its end. CoralError if nothing of the journal can
+    be trusted."""
+    damage = examine(layout.journal) or _missing_end(layout)
     if damage is None:
         return None
     lost = read_lost(damage.lost)
@@ -81,6 +85,30 @@ def end_processes(layout: Layout) -> int:
         ended += bool(members(identity, tag))
         process.kill(identity, tag)
     return ended + _end_unknown(layout, plan)
+
+
+def _missing_end(layout: Layout) -> Damage | None:
+    """Return the damage of a journal that ends before what the run has done; None if it knows everything. Whatever is
+    done was written to the journal before."""
+    state = fold(layout.journal)
+    why = next(_unknown_to(layout, state), "") if state.fleet.run.opened else ""
+    return without_end(layout.journal, why) if why else None
+
+
+def _unknown_to(layout: Layout, state: RecoveredState) -> Iterator[str]:
+    """Yield in words what was done that a state does not know of. What an earlier rollback noted is known: its
+    supervisor may have died before it decided."""
+    run, noted = state.fleet.run, state.rolled_back
+    order = max((run.order, *(attempt.order for attempt in noted.attempts)) if noted else (run.order,))
+    next_number = max(run.next_number, noted.counts.get("next_number", 0) if noted else 0)
+    for name, agent in state.fleet.agents.items():
+        last = max(_launches(layout, LostLines(), name), default=0)
+        if last > max(agent.launch, noted.launches.get(name, 0) if noted else 0):
+            yield f"it ends before launch {last} of {name}"
+    for attempt in published_since(layout.ledger, order):
+        yield f"it ends before #{attempt.number} was published"
+    for path in _pins_from(layout, next_number):
+        yield f"it ends before #{path.name} was submitted"
 
 
 def _note(layout: Layout, damage: Damage, lost: LostLines, attempts: tuple[Attempt, ...]) -> RolledBack:
@@ -145,12 +173,17 @@ def _unknown(plan: Rollback) -> Iterator[tuple[str, int, Identity]]:
 def _release_pins(layout: Layout, next_number: int) -> None:
     """Rename the references of commits whose attempts the run does not know any more, because their numbers are given
     again."""
-    pins = layout.hub / "refs" / "attempts"
     kept = layout.hub / "refs" / "lost"
-    for path in list(pins.iterdir()) if pins.is_dir() else []:
-        if path.name.isdecimal() and int(path.name) >= next_number:
-            kept.mkdir(exist_ok=True)
-            path.rename(_free(kept, path.name))
+    for path in _pins_from(layout, next_number):
+        kept.mkdir(exist_ok=True)
+        path.rename(_free(kept, path.name))
+
+
+def _pins_from(layout: Layout, number: int) -> list[Path]:
+    """Return the references of commits that were taken in under this number, or a higher one."""
+    pins = layout.hub / "refs" / "attempts"
+    found = list(pins.iterdir()) if pins.is_dir() else []
+    return [path for path in found if path.name.isdecimal() and int(path.name) >= number]
 
 
 def _free(folder: Path, name: str) -> Path:

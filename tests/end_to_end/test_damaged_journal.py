@@ -1,7 +1,10 @@
 """A supervisor is killed and its journal is damaged: `coral resume` goes on from the last good state, and says so."""
 
+import contextlib
 import json
+import re
 import time
+from pathlib import Path
 
 import pytest
 from real_runs import TRY, coral_process, tries, wait_until
@@ -29,6 +32,20 @@ def stopped(run) -> None:
     assert coral_process("stop", "--run", str(run.layout.root)).returncode == 0
     wait_until(lambda: holder(run.layout.lock) is None, what="the end of the supervisor")
     assert run.left() == []
+
+
+def by_number(run):
+    return {attempt.number: attempt for attempt in run.attempts()}
+
+
+def alive_launches(run, agent: str) -> set[bytes]:
+    """The tags of an agent's launches that have a process."""
+    found = set[bytes]()
+    for pid in run.left():
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            tags = re.findall(rb"CORAL_LAUNCH=[^/\0]*/([^/\0]*)/([0-9]+)", Path(f"/proc/{pid}/environ").read_bytes())
+            found |= {number for name, number in tags if name == agent.encode()}
+    return found
 
 
 def alerts(run) -> list[str]:
@@ -63,6 +80,34 @@ def test_a_flipped_byte_is_rolled_back_and_what_was_published_is_there_once(star
     assert len(alerts(run)) == 1
     assert list(run.layout.attempts.glob(".*.foreign-*")) == []
     assert coral_process("replay", "--run", str(run.layout.root)).returncode == 0
+
+
+@pytest.mark.parametrize("zeroed", [False, True])
+def test_a_journal_without_its_end_starts_no_agent_twice_and_gives_no_number_twice(start, zeroed: bool):
+    """As after a disk that lost what it had promised to keep, or in a copy that was made of a run at work."""
+    run = start([*tries(1, 2), "hang"], overrides=OFTEN)
+    wait_until(lambda: len(run.prompts("agent-1")) == 3, what="a third launch")
+    run.kill()
+    before = by_number(run)
+    (file,) = segments(run.layout.journal)
+    data = file.read_bytes()
+    place = data.rindex(b"\n", 0, data.rindex(b'"Accept"')) + 1
+    file.write_bytes(data[:place] + (b"\0" * (len(data) - place) if zeroed else b""))
+    if zeroed:
+        done = coral_process("stop", "--run", str(run.layout.root))
+        assert "its processes (1 launch) were ended" in done.stderr
+        assert run.left() == []
+    done = resumed(run)
+    assert "it ends before launch 3 of agent-1" in done.stderr
+    assert "only the ledger, where agents could write, has #2" in done.stderr
+    assert resumed(run, "--yes").returncode == 0
+    wait_until(lambda: len(run.prompts("agent-1")) == 4, what="a fourth launch")
+    assert len(alive_launches(run, "agent-1")) == 1
+    stopped(run)
+    assert by_number(run) == before
+    assert_attempts_are_whole(run, run.fleet())
+    (alert,) = alerts(run)
+    assert "the journal was damaged" in alert
 
 
 def test_a_poisoned_snapshot_is_rolled_back_and_nothing_is_lost(start):

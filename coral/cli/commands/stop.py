@@ -85,13 +85,19 @@ def _has_ended(layout: Layout) -> bool:
     try:
         return has_ended(layout)
     except DamageError as error:
-        from coral.runs.roll_back import end_processes
-        from coral.supervisor.lock import hold_lock
+        raise _ended_without_supervisor(layout, str(error)) from error
 
-        with hold_lock(layout.lock):
-            ended = format.plural(end_processes(layout), "launch")
-        hint = f"its processes ({ended}) were ended; `{command('resume', layout)}` goes on from the last good state"
-        raise CoralError(str(error), hint) from error
+
+def _ended_without_supervisor(layout: Layout, damage: str) -> CoralError:
+    """End the processes of a run whose journal is damaged, and return the error that says so. CoralError if somebody
+    supervises it."""
+    from coral.runs.roll_back import end_processes
+    from coral.supervisor.lock import hold_lock
+
+    with hold_lock(layout.lock):
+        ended = format.plural(end_processes(layout), "launch")
+    hint = f"its processes ({ended}) were ended; `{command('resume', layout)}` goes on from the last good state"
+    return CoralError(damage, hint)
 
 
 def _stop(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
@@ -146,10 +152,16 @@ def _ask(layout: Layout, sender: str, reason: str) -> None:
 def _end(layout: Layout, sender: str, reason: str) -> bool:
     """Supervise the run just to end it. Return False if another supervisor was faster, which then reads the request."""
     from coral.fleet.reasons import RunEnd, RunEndKind
-    from coral.supervisor.lock import holder
+    from coral.runs.roll_back import planned
+    from coral.supervisor.lock import hold_lock, holder
     from coral.supervisor.loop import end_processes, supervise
 
     try:
+        with hold_lock(layout.lock):
+            plan = planned(layout)
+        if plan is not None:  # a supervisor would not know all processes, nor all records
+            damage = f"cannot stop {layout.root.name}: its journal is damaged ({plan.note.why})"
+            raise _ended_without_supervisor(layout, damage)
         supervise(layout, stop=RunEnd(RunEndKind.REQUEST, detail=reason))
     except CoralError as error:
         if holder(layout.lock) is not None:
