@@ -25,6 +25,7 @@ _CAUSED_BY_WRITER = frozenset(
 
 SETTLED = 2.0  # seconds: of two changes this far apart, the later one surely changes the folder's times
 RELIST = 60.0  # seconds: after so long a folder is listed again, whatever its times say
+READ = 10  # names that are read of a folder, for each one that is wanted at most
 MAX_REMEMBERED = 4096  # folders: an agent that makes and removes folders all day must not fill our memory
 
 # What every change of a file changes: its inode, its size in bytes, the time of its last change in nanoseconds.
@@ -199,12 +200,16 @@ def parse_object(data: bytes) -> dict[str, object]:
 def entries(folder: Path, is_wanted: Callable[[os.DirEntry[str]], bool], most: int | None = None) -> list[Path]:
     """Return the wanted entries of a folder, without dot files; none if the folder is gone or may not be read.
 
-    Only the first `most` names are read: an agent may have filled the folder.
+    At most `most` of them: those whose names come first, because what is handed in is taken in the order of its ids.
+    An agent may have filled the folder, so of more than READ times as many names some are not read.
     """
     try:
         with os.scandir(folder) as found:
-            first = islice(found, most)
-            return [Path(entry.path) for entry in first if not entry.name.startswith(".") and is_wanted(entry)]
+            names = islice(found, None if most is None else READ * most)
+            wanted = [entry for entry in names if not entry.name.startswith(".") and is_wanted(entry)]
+            if most is not None and len(wanted) > most:
+                wanted = sorted(wanted, key=lambda entry: entry.name)[:most]
+            return [Path(entry.path) for entry in wanted]
     except OSError as error:
         if error.errno in _CAUSED_BY_WRITER or error.errno == errno.ENOENT:
             return []

@@ -25,7 +25,7 @@ from attempts.record import Attempt, Submission, attempt_from_dict, submission_f
 
 SUBMISSION_BYTES = 64 * 1024
 REPLIES = 1_000  # replies that are kept for one agent; each `coral eval` lists them
-MAX_NAMES = 5_000  # names that are read of one folder; the others are read when these are gone
+MAX_NAMES = 5_000  # the first names of one folder, which are listed; the others are listed when these are gone
 _REPLY = re.compile(rf"{SUBMISSION_ID.pattern}\.json")
 _RECORD = re.compile(r"[0-9]{6}\.json|[1-9][0-9]{6,11}\.json")
 

@@ -60,6 +60,14 @@ def test_the_oldest_submission_is_first_whoever_made_it(store: Store) -> None:
     assert store.inbox(only={inbox / "c"}) == []
 
 
+def test_however_many_submissions_wait_the_oldest_comes_first(store: Store) -> None:
+    """The supervisor remembers its latest ids alone: it takes an older one for a repeat, and removes it."""
+    numbers = range(10_000)
+    for number in numbers:
+        inbox_file(store, b"", f"{number:020d}.json")
+    assert [int(name) for _, name, _ in store.inbox(16)] == list(numbers[:16])
+
+
 def test_an_empty_or_absent_inbox_is_no_error(store: Store) -> None:
     assert store.inbox() == []
     assert store.numbers() == []
