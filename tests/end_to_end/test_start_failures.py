@@ -81,3 +81,16 @@ def test_a_signal_in_the_setup_leaves_nothing(tmp_path) -> None:
         assert child.wait(180) == 130
     assert not Path(f"/proc/{mark.read_text().strip()}").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["task"]
+
+
+def test_a_run_whose_start_was_killed_is_not_resumed_and_says_why(tmp_path) -> None:
+    write_task(tmp_path / "task", ["hang"], grade="import time\n\n\ndef grade(workspace):\n    time.sleep(9)\n")
+    command = [sys.executable, "-P", "-m", "coral", "start", str(tmp_path / "task"), "--plain"]
+    with subprocess.Popen(command, cwd=tmp_path) as child:
+        found = wait_until(lambda: list((tmp_path / "runs").glob("*/*/private/task.yaml")), what="its task")
+        child.kill()
+    root = found[0].parent.parent
+    done = coral_process("resume", "--run", str(root), "--detach", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert f"cannot resume {root.name}: it was never made to its end\n  remove {root}; `coral start`" in done.stderr
+    assert "is not running" in coral_process("stop", "--run", str(root), cwd=tmp_path).stdout

@@ -7,6 +7,7 @@ import shlex
 import sys
 from dataclasses import replace
 
+from attempts.store import Store
 from coral.agent_setup.prices import check_enforceable, check_unlimited
 from coral.agent_setup.roster import Roster, check_same_programs
 from coral.cli.commands.start import add_watching, ask_for_cost, check_watching, confirmed, watch
@@ -16,7 +17,7 @@ from coral.cli.ui.progress import steps
 from coral.config.load import Config, load, load_frozen
 from coral.errors import CoralError
 from coral.fleet.events import TaskChanged
-from coral.journal import Journal, fold
+from coral.journal import Journal, fold, segments
 from coral.preflight.resume_check import EndsAtOnce, changes_since_supervised, ends_at_once
 from coral.preflight.task_changes import task_changes
 from coral.reading.run_view import RunView
@@ -56,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if problem := disk_problem_of(layout.root):
         hint = "what still runs continues; free some space, or end it with `coral stop`"
         raise CoralError(f"cannot resume {layout.root.name}: {problem}", hint)
+    _check_made(layout)
     _roll_back_if_damaged(layout, agreed=args.yes)
     is_untouched = _check_untouched(layout, agreed=args.yes)
     # A mistake in the overrides is reported here, not in the log of a supervisor.
@@ -88,6 +90,13 @@ def run(args: argparse.Namespace) -> int:
         print("coral: nothing of the task has changed since the run took it in", file=sys.stderr)
     # The staged task has the overrides in it.
     return watch(layout, args, () if staged else tuple(args.overrides), None if change or args.overrides else config)
+
+
+def _check_made(layout: Layout) -> None:
+    """Raise CoralError for a run whose `coral start` was killed before the seed was graded: no supervisor can begin."""
+    if not segments(layout.journal) and Store(layout.attempts).witness(0) is None:
+        hint = f"remove {layout.root}; `coral start` makes another run"
+        raise CoralError(f"cannot resume {layout.root.name}: it was never made to its end", hint)
 
 
 def _roll_back_if_damaged(layout: Layout, *, agreed: bool) -> None:
