@@ -82,7 +82,7 @@ def bridge_of(private: Path) -> Path:
 
 
 def bridge_to(grader: GraderSection, private: Path) -> BridgeKeeper:
-    """Start the bridge to the cluster of a grader whose files are in `private`. CoralError where a package is missing."""
+    """Start the bridge to the cluster of a grader whose files are in `private`. CoralError if a package is missing."""
     return BridgeKeeper(bridge_of(private), *_cluster(grader, discards=True))
 
 
