@@ -81,8 +81,8 @@ _OUTCOMES: Mapping[JobOutcome, str | Callable[[JobEnd], str]] = {
     JobOutcome.CANCELLED: "was not started",
     JobOutcome.UNKILLABLE: "cannot be killed, and is given up",
 }
-_AMOUNTS = {BudgetKey.MONEY: "${:.10g}", BudgetKey.HOURS: "{:.10g} hours"}
-_AMOUNTS |= {BudgetKey.ATTEMPTS: "{:.0f} attempts", BudgetKey.TOKENS: "{:.0f} tokens"}
+_AMOUNTS = {BudgetKey.MONEY: "${:.10g}", BudgetKey.HOURS: "{:.10g} hour"}
+_AMOUNTS |= {BudgetKey.ATTEMPTS: "{:.0f} attempt", BudgetKey.TOKENS: "{:.0f} token"}
 
 
 def reason_text(reason: Reason) -> str:
@@ -162,7 +162,8 @@ def reason_data(reason: Reason | RunEnd | None) -> Mapping[str, Any] | None:
 
 def _amount(budget: Budget | None) -> str:
     assert budget is not None, "it is a budget that is used up"
-    return _AMOUNTS[budget.key].format(budget.limit)
+    amount = _AMOUNTS[budget.key].format(budget.limit)
+    return amount if budget.key is BudgetKey.MONEY or amount.startswith("1 ") else f"{amount}s"
 
 
 def _with(text: str, detail: str) -> str:

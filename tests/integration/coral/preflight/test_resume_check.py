@@ -44,7 +44,7 @@ def test_a_used_up_run_is_resumed_only_with_a_larger_budget(used_up: Run, coral,
         ((), "the budget of 3 attempts is used up", "budget.attempts=6` continues it"),
         (("--detach",), "the budget of 3 attempts is used up", "budget.attempts=6` continues it"),
         # As much more as it takes, of everything that is in the way; what else was asked for stays.
-        (("budget.attempts=1",), "the budget of 1 attempts is used up", "budget.attempts=4` continues it"),
+        (("budget.attempts=1",), "the budget of 1 attempt is used up", "budget.attempts=4` continues it"),
         (
             ("agents.stall=700", "budget.hours=0.00000000001"),
             "the budget of 3 attempts is used up",

@@ -82,7 +82,7 @@ def test_a_small_budget_is_warned_of_and_started(task: Path, tmp_path) -> None:
     assert done.returncode == 0, done.stderr
     told = "coral: the budget may be too small: budget.attempts=1 is less than one for each of 2 agents"
     assert told in done.stderr.splitlines()
-    assert "the budget of 1 attempts is used up" in done.stdout
+    assert "the budget of 1 attempt is used up" in done.stdout
     # One that is large enough is no matter; that the next run begins from other files is.
     (task / "seed" / "more.txt").write_text("1")
     said = run(tmp_path, "start", str(task), "budget.attempts=1").stderr
@@ -94,7 +94,7 @@ def test_a_small_budget_is_warned_of_and_started(task: Path, tmp_path) -> None:
     assert done.returncode == 0, done.stderr
     assert "coral: the seed of the last run cannot be checked: 'utf-8' codec" in done.stderr
     assert "; the run starts all the same\n" in done.stderr
-    assert "the budget of 1 attempts is used up" in done.stdout
+    assert "the budget of 1 attempt is used up" in done.stdout
 
 
 def test_detach_attach_stop_resume(task: Path, tmp_path) -> None:
