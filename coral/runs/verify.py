@@ -44,12 +44,13 @@ class Verification:
     @property
     def text(self) -> str:
         """One sentence for people."""
-        score = format.score(self.score)
+        score, recorded = format.score(self.score), format.score(self.recorded)
         if self.is_same:
-            return f"#{self.number} is verified: it scores {score} again (channel {self.channel})"
+            close = "again" if score == recorded else f"now, within the noise of {recorded}"
+            return f"#{self.number} is verified: it scores {score} {close} (channel {self.channel})"
         unknown = "; how far grades of one commit differ here is not known" if self.noise is None else ""
         now = f"it scores {score}{unknown}" if self.score is not None else self.reason
-        return f"#{self.number} is not verified: its record says {format.score(self.recorded)}, and now {now}"
+        return f"#{self.number} is not verified: the median of its grades is {recorded}, and now {now}"
 
 
 def verify(layout: Layout, attempt: Attempt, recorded: Sequence[float], noise: Noise) -> Verification:

@@ -50,10 +50,10 @@ def test_what_scores_the_same_again_is_verified_and_an_export_says_so(run: Run, 
     assert (found["number"], found["recorded"], found["score"], found["is_same"]) == (0, 0.0, 0.0, True)
     said.write_text("0.5")
     code, out, _ = coral("verify", "2", *words)
-    assert (code, out) == (1, "#2 is not verified: its record says 3, and now it scores 3.5\n")
+    assert (code, out) == (1, "#2 is not verified: the median of its grades is 3, and now it scores 3.5\n")
     said.write_text("what")
     code, out, _ = coral("verify", "2", *words)
-    assert (code, "#2 is not verified: its record says 3, and now the grader crashed" in out) == (1, True)
+    assert (code, "#2 is not verified: the median of its grades is 3, and now the grader crashed" in out) == (1, True)
     said.write_text("void")
     code, _, error = coral("verify", "2", *words)
     assert (code, "cannot verify #2: it could not be graded: the data is away" in error) == (1, True)
@@ -121,9 +121,14 @@ def test_a_score_is_the_same_relative_to_its_size(
 def test_that_the_noise_is_not_known_is_said() -> None:
     found = Verification(2, 3.0, 3.5, "", "closed", False, None)
     assert found.text == (
-        "#2 is not verified: its record says 3, and now it scores 3.5; how far grades of one commit differ here is not "
-        "known"
+        "#2 is not verified: the median of its grades is 3, and now it scores 3.5; how far grades of one commit differ "
+        "here is not known"
     )
+
+
+def test_a_score_that_only_the_noise_makes_the_same_is_said_to_be_within_it() -> None:
+    found = Verification(2, 3.0, 3.5, "", "closed", True, 0.4)
+    assert found.text == "#2 is verified: it scores 3.5 now, within the noise of 3 (channel closed)"
 
 
 def test_another_grader_or_another_commit_proves_nothing(run: Run, coral) -> None:
