@@ -404,9 +404,10 @@ BROAD = (
     "coral.native.search.check_child",
     "coral.native.search.numeric.evolution",  # a damaged pickle may raise anything
     "coral.native.llm.plugins",
+    "coral.native.own_code",
     "heartbeats.pulse",
     "heartbeats.beat_writer",
-)  # the third runs a task's check in a process of its own: decision 0019; the last three run work of others
+)  # the third runs a task's check in a process of its own: decision 0019; the last four run work of others
 STARTERS = {
     "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput"},
     "os": {

@@ -9,5 +9,5 @@ def find_own(spec: str) -> object:
         raise ValueError(f"{spec!r} must be module:name")
     try:
         return resolve_name(spec)
-    except (ImportError, SyntaxError, AttributeError, ValueError) as problem:
+    except (Exception, SystemExit) as problem:  # it is not our code
         raise ValueError(f"cannot use {spec}: {problem}; it must be installed, or on PYTHONPATH") from problem

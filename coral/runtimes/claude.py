@@ -18,6 +18,7 @@ _SILENT = {
 }
 CEILING = "--max-budget-usd"
 LOGS = 20  # of one conversation: there is one for each folder that claude works in
+LATEST = 1e11  # seconds since the epoch: a later end of a limit is in another unit, and would hold for ever
 LEAST = 0.0001  # US dollars: claude refuses a ceiling of 0
 _CUT = {"aborted_tools", "aborted_streaming"}
 _USED_UP = {"error_max_turns", "error_max_budget_usd"}  # a ceiling of ours or of the task was reached: the turn ended
@@ -96,7 +97,7 @@ class Claude(AgentProgram):
                 message = f"model {event.line('model', limit=80)}"
                 yield OutputEvent(session=session, phase="thinking", message=message, proves_prompt=False)
             case "api_retry":
-                delay, reason = event.number("retry_delay_ms"), event.line("error", limit=80)
+                delay, reason = event.amount("retry_delay_ms"), event.line("error", limit=80)
                 seconds = None if delay is None else delay / 1000
                 retry = Retry(attempt=event.count("attempt"), seconds=seconds, reason=reason)
                 message = f"retry {retry.attempt}: {reason}"
@@ -137,6 +138,7 @@ class Claude(AgentProgram):
 def _limits(info: JsonObject, session: str) -> OutputEvent:
     """Read a limit of the account's plan. The program also prints such events after successful answers."""
     kind, until = info.line("rateLimitType", limit=40), info.number("resetsAt")
+    until = until if until is not None and 0 < until < LATEST else None  # the answer's status still tells the limit
     if info.line("status") != "rejected":
         return OutputEvent(session=session)
     return OutputEvent(session=session, message=f"limit reached: {kind}", limit_until=until, exact=until is not None)
@@ -150,5 +152,5 @@ def _usage(event: JsonObject, cost: str) -> Usage:
         input=sum(model.count("inputTokens") + model.count("cacheCreationInputTokens") for model in models),
         cached=sum(model.count("cacheReadInputTokens") for model in models),
         output=sum(model.count("outputTokens") for model in models),
-        cost=event.number(cost),
+        cost=event.amount(cost),
     )

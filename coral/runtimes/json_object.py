@@ -48,6 +48,11 @@ class JsonObject:
             return None
         return float(value)
 
+    def amount(self, *path: str) -> float | None:
+        """Return a number from 0 on, such as a price: programs print -1 for one that they do not know."""
+        number = self.number(*path)
+        return number if number is not None and number >= 0 else None
+
     def count(self, *path: str) -> int:
         """Return a whole number from 0."""
         number = self.number(*path)

@@ -111,5 +111,5 @@ def _usage(part: JsonObject) -> Usage:
         input=tokens.count("input") + tokens.count("cache", "write"),
         cached=tokens.count("cache", "read"),
         output=tokens.count("output") + tokens.count("reasoning"),
-        cost=part.number("cost"),
+        cost=part.amount("cost"),
     )

@@ -92,7 +92,7 @@ class Pi(AgentProgram):
 
 
 def _retry(event: JsonObject) -> OutputEvent:
-    delay, reason = event.number("delayMs"), event.line("errorMessage")
+    delay, reason = event.amount("delayMs"), event.line("errorMessage")
     retry = Retry(attempt=event.count("attempt"), seconds=None if delay is None else delay / 1000, reason=reason)
     return OutputEvent(phase="retrying", message=reason, retry=retry)
 
@@ -102,5 +102,5 @@ def _usage(usage: JsonObject) -> Usage:
         input=usage.count("input") + usage.count("cacheWrite"),
         cached=usage.count("cacheRead"),
         output=usage.count("output"),
-        cost=usage.number("cost", "total"),
+        cost=usage.amount("cost", "total"),
     )

@@ -25,6 +25,7 @@ from coral.native.llm.model_errors import error_in_stream
 from coral.native.llm.request import Fault, Json, ModelError, ModelRequest, ModelUsage, RawCall, Reply
 
 REFUSALS = frozenset({"content_filter", "refusal"})
+REASONING = frozenset({"reasoning_details", "reasoning_content"})  # memory may also hold that of the other wire
 CUTS = frozenset({"length", "model_length"})
 FAILURES = frozenset({"error", "abort", "insufficient_system_resource"})
 # Servers refuse one name of the limit or the other, or a prompt that follows a result, each in its own words.
@@ -126,7 +127,8 @@ def _message(message: AnswerMessage | ResultMessage) -> Json:
                     }
                     for call in calls
                 ]
-            return {**answer, **{name: value for held in reasoning for name, value in json.loads(held).items()}}
+            kept = (item for held in reasoning for item in json.loads(held).items())
+            return {**answer, **{name: value for name, value in kept if name in REASONING}}
 
 
 class ChatReader:
@@ -153,7 +155,7 @@ class ChatReader:
         event = parse_object(data)
         if error := event.get("error"):
             raise error_in_stream(error)
-        if isinstance(usage := event.get("usage"), Mapping):
+        if usage := object_of(event.get("usage")):  # an empty one may follow the figures
             self._usage = _usage(usage)
         for choice in objects_of(event.get("choices"))[:1]:
             self._finish = text_of(choice.get("finish_reason")) or self._finish

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 
 from coral.native.llm.conversation import ToolCall
-from coral.native.llm.json_values import as_object, text_of
+from coral.native.llm.json_values import object_of, read_object, text_of
 from coral.native.llm.settings import LlmOptions
 
 REPEATED = 3  # failures of one call
@@ -86,7 +86,7 @@ def inside(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision]:
     the words of a command, so it helps against mistakes and protects nothing: the run's sandbox does that."""
     decisions: list[Decision] = []
     for call in calls:
-        reason = _leaves(text_of(as_object(call.arguments).get("command")), signal)
+        reason = _leaves(text_of(object_of(read_object(call.arguments)).get("command")), signal)
         decisions.append(RefusedCall(call, reason) if call.name in ("run", "job") and reason else call)
     return decisions
 
@@ -183,10 +183,12 @@ SHIPPED: tuple[Gate, ...] = (limits, inside, repetition, check_first)
 
 def ask(gates: Sequence[Gate], signal: GateSignal, calls: tuple[ToolCall, ...], place: int) -> Decision:
     """Return the first decision that does not let the call at `place` pass; else the call, as the last gate returned
-    it. ValueError if a gate does not return a decision for each call."""
+    it. ValueError or TypeError if a gate does not return a decision for each call."""
     decision: Decision = calls[place]
     for gate in gates:
         decision = [one for _, one in zip(calls, gate(signal, calls), strict=True)][place]
+        if not isinstance(decision, Decision):
+            raise TypeError(f"{decision!r:.80} is no decision")
         if not isinstance(decision, ToolCall):
             return decision
         calls = (*calls[:place], decision, *calls[place + 1 :])

@@ -24,9 +24,13 @@ def parse_object(data: str) -> Mapping[str, Any]:
 
 
 def as_object(arguments: str) -> Mapping[str, Any]:
-    """Return arguments as an object: servers refuse a conversation in which the arguments of a call are anything
-    else."""
+    """Return arguments as an object that can be sent: servers refuse a conversation in which the arguments of a call
+    are anything else, or hold a number such as 1e999, which JSON cannot express once it is read."""
     value = read_object(arguments or "{}")
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        value = None
     return {"unreadable": arguments} if value is None else value
 
 

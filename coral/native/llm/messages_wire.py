@@ -11,6 +11,7 @@ from coral.native.llm.request import Fault, Json, ModelError, ModelRequest, Mode
 
 VERSION = "2023-06-01"
 ANSWER_TOKENS = 16_000  # this wire demands a limit
+THOUGHTS = ("thinking", "redacted_thinking")  # memory may also hold reasoning of the other wire
 CACHED = {"cache_control": {"type": "ephemeral"}}
 
 
@@ -74,7 +75,7 @@ def _blocks(message: Message) -> Iterator[dict[str, Any]]:
                 **({"is_error": True} if failed else {}),
             }
         case AnswerMessage(text=text, calls=calls, reasoning=reasoning):
-            yield from (json.loads(held) for held in reasoning)
+            yield from (block for held in reasoning if (block := json.loads(held)).get("type") in THOUGHTS)
             if text.strip():
                 yield {"type": "text", "text": text}
             for made in calls:
@@ -162,7 +163,7 @@ class MessagesReader:
         return Reply(
             text="".join(text_of(block.get("text")) for block in blocks if block.get("type") == "text"),
             calls=tuple(_call(block) for block in blocks if block.get("type") == "tool_use"),
-            reasoning=tuple(_kept(block) for block in blocks if block.get("type") in ("thinking", "redacted_thinking")),
+            reasoning=tuple(_kept(block) for block in blocks if block.get("type") in THOUGHTS),
             usage=self._usage,
             cut=self._reason in ("max_tokens", "model_context_window_exceeded"),
             refused=self._reason == "refusal",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from coral.native.llm import gates
@@ -45,15 +46,29 @@ def decide(chosen: Sequence[Gate], signal: GateSignal, calls: tuple[ToolCall, ..
     that is broken must not let calls pass."""
     try:
         return gates.ask(chosen, signal, calls, place)
-    except Exception as problem:  # noqa: BLE001  it is not our code
+    except (Exception, SystemExit) as problem:  # noqa: BLE001  it is not our code
         return RefusedCall(calls[place], f"a gate of this task is broken: {type(problem).__name__}: {problem}")
+
+
+def read(tool: type[AgentTool], call: ToolCall) -> AgentTool:
+    """Return the tool with the arguments of the call. Whatever its validators raise becomes a ToolError."""
+    from coral.native.llm.tools.arguments import read_arguments
+
+    with _as_tool_error(tool.name):
+        return read_arguments(tool, call)
 
 
 def perform(tool: AgentTool, bench: Workbench) -> str:
     """Run a tool and return its result. Whatever it raises becomes a ToolError."""
-    try:
+    with _as_tool_error(tool.name):
         return str(tool.perform(bench))
+
+
+@contextmanager
+def _as_tool_error(name: str) -> Iterator[None]:
+    try:
+        yield
     except ToolError:
         raise
-    except Exception as problem:
-        raise ToolError(f"{tool.name} broke: {type(problem).__name__}: {problem}; try another way") from problem
+    except (Exception, SystemExit) as problem:  # `sys.exit` would end the launch
+        raise ToolError(f"{name} broke: {type(problem).__name__}: {problem}; try another way") from problem

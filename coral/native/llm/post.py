@@ -43,6 +43,7 @@ def read_url(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         port = parts.port
+        (parts.hostname or "").encode("idna")  # as the look-up of its address does, with an error of another kind
     except ValueError:
         raise problem from None
     plain = url.isascii() and url.isprintable() and " " not in url

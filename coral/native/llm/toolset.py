@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from coral.native.llm import plugins
 from coral.native.llm.conversation import ToolCall
 from coral.native.llm.request import ToolSchema
 from coral.native.llm.tool_schemas import shipped_schemas
@@ -57,6 +58,4 @@ class Toolset:
             close = get_close_matches(call.name, self._tools, n=1)
             hint = f"did you mean {close[0]}? " if close else ""
             raise ToolError(f"there is no tool {call.name!r}; {hint}there are {', '.join(self._tools)}")
-        from coral.native.llm.tools.arguments import read_arguments
-
-        return read_arguments(tool, call)
+        return plugins.read(tool, call)

@@ -119,6 +119,30 @@ def test_a_known_event_with_any_field_replaced_raises_nothing(data: st.DataObjec
     check(json.dumps(event).encode())
 
 
+@pytest.mark.parametrize("until", [-1, 0, 1_795_235_164_000])
+def test_a_limit_without_a_credible_end_has_none(until: int) -> None:
+    """Milliseconds for seconds would hold the account for ever."""
+    event = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": until}}
+    [found] = registry.find("claude", {}).read(json.dumps(event).encode())
+    assert (found.limit_until, found.exact) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("program", "event"),
+    [
+        ("claude", {"type": "result", "subtype": "success", "total_cost_usd": -1}),
+        ("claude", {"type": "system", "subtype": "api_retry", "retry_delay_ms": -1}),
+        ("opencode", {"type": "step_finish", "part": {"cost": -1}}),
+        ("pi", {"type": "message_end", "message": {"role": "assistant", "usage": {"cost": {"total": -1}}}}),
+        ("pi", {"type": "auto_retry_start", "delayMs": -1}),
+    ],
+)
+def test_a_price_or_a_delay_below_zero_is_unknown(program: str, event: object) -> None:
+    found = registry.find(program, {}).read(json.dumps(event).encode())
+    assert [sign.usage.cost for sign in found if sign.usage] in ([], [None])
+    assert [sign.retry.seconds for sign in found if sign.retry] in ([], [None])
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_unknown_events_are_named_and_long_ones_shortened(program: str) -> None:
     runtime = registry.find(program, {})

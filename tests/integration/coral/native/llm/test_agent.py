@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 import pytest
 from llm_agent import KEY, LlmDesk, call
 from model_server import Asked, ModelServer, Script, Step
+from pydantic import field_validator
 from sample import attempt
 
 from coral.native.llm.agent import CONTINUE, CORRECT, CUT, ChainEnd
@@ -304,6 +306,39 @@ def test_a_held_call_that_was_cut_off_is_told(begin) -> None:
     assert text.startswith("The call run that was held back failed: an interrupt cut this call off")
     desk.agent.recover()
     assert desk.memory.messages[-1].text == text
+
+
+class Touchy(AgentTool):
+    """Do something."""
+
+    name: ClassVar[str] = "touchy"
+    way: str
+
+    @field_validator("way")
+    @classmethod
+    def _known(cls, way: str) -> str:
+        return {"exit": way, "raise": way}[way]
+
+    def perform(self, _bench: Workbench) -> str:
+        if self.way == "exit":
+            sys.exit(2)
+        raise OSError("no such place")
+
+
+@pytest.mark.parametrize(
+    ("way", "told"),
+    [
+        ("exit", "touchy broke: SystemExit: 2"),
+        ("raise", "touchy broke: OSError: no such place"),
+        ("other", "touchy broke: KeyError: 'other'"),
+    ],
+)
+def test_whatever_a_tool_of_ones_own_raises_is_read_by_the_model(begin, way: str, told: str) -> None:
+    desk = begin([Step(calls=[call("touchy", False, way=way)]), Step(calls=[call("list_files", False)])])
+    desk.agent.tools = Toolset([Touchy])
+    assert chain(desk) is ChainEnd.YIELDED
+    assert desk.results()[0]["text"].startswith(told)
+    assert CORRECT in desk.server.turns[1].texts[-1]
 
 
 def test_a_held_call_is_known_while_it_is_performed(begin) -> None:

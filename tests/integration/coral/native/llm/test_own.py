@@ -55,7 +55,14 @@ def test_a_tool_and_a_gate_of_ones_own(own: Path) -> None:
 def test_what_is_no_tool_or_gate_is_refused(own: Path) -> None:
     with pytest.raises(ValueError, match="it is no subclass of AgentTool"):
         own_tools(["own.units:keep_data"])
-    for spec, words in (("own.units:__doc__", "it is no function"), ("own.nothing:x", "or on PYTHONPATH")):
+    (own / "own" / "broken.py").write_text("x = y\n")
+    (own / "own" / "ends.py").write_text("raise SystemExit\n")
+    for spec, words in (
+        ("own.units:__doc__", "it is no function"),
+        ("own.nothing:x", "or on PYTHONPATH"),
+        ("own.broken:x", "name 'y' is not defined"),
+        ("own.ends:x", "or on PYTHONPATH"),
+    ):
         with pytest.raises(ValueError, match=words):
             own_gates([spec])
 

@@ -325,6 +325,8 @@ def test_a_refusal_of_every_form_is_an_error(wire: Callable[[], ModelWire], refu
         "http://host:99999",
         "http://host:0",
         "http://höst",
+        "http://api..host",
+        f"http://{'a' * 64}.host",
         "http://[::1",
         "http://host\r\nx: y",
     ],

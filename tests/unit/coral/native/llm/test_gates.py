@@ -1,5 +1,7 @@
 """The gates that come along, and how decisions are put together."""
 
+import sys
+
 import pytest
 
 from coral.native.llm import gates, plugins
@@ -89,6 +91,11 @@ def test_commands_stay_inside(command: str, passes: bool) -> None:
     assert isinstance(decision, ToolCall) == passes
 
 
+def test_a_command_beside_a_strange_number_is_read() -> None:
+    (decision,) = gates.inside(signal(), (made("run", '{"command": "curl x", "seconds": 1e999}'),))
+    assert isinstance(decision, RefusedCall)
+
+
 def test_a_task_may_allow_the_network() -> None:
     call = made("run", '{"command": "curl http://example.org"}')
     (decision,) = gates.inside(signal(LlmOptions(network=True)), (call,))
@@ -139,6 +146,10 @@ def test_the_first_gate_that_says_no_decides_and_a_broken_one_lets_nothing_pass(
     assert plugins.decide([rename], signal(), one, 0) == made("other")
     assert plugins.decide([rename, hold, broken], signal(), one, 0) == DeferredCall(made("other"), "later")
     assert isinstance(plugins.decide([lambda signal, calls: []], signal(), one, 0), RefusedCall)
+    refused = plugins.decide([lambda signal, calls: [True for _ in calls]], signal(), one, 0)
+    assert refused == RefusedCall(one[0], "a gate of this task is broken: TypeError: True is no decision")
+    refused = plugins.decide([lambda signal, calls: sys.exit("x")], signal(), one, 0)
+    assert refused == RefusedCall(one[0], "a gate of this task is broken: SystemExit: x")
     refused = plugins.decide([broken], signal(), one, 0)
     assert isinstance(refused, RefusedCall)
     assert refused.reason == "a gate of this task is broken: KeyError: 'x'"

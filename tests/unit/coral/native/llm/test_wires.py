@@ -205,6 +205,23 @@ def test_reasoning_is_kept_and_sent_back() -> None:
     assert sent["messages"][1]["content"][0] == {"type": "thinking", "thinking": "hm", "signature": "sig"}
 
 
+@pytest.mark.parametrize("wire", [ChatWire(), MessagesWire()])
+def test_reasoning_of_the_other_wire_is_not_sent(wire: ChatWire | MessagesWire) -> None:
+    """A task may change the wire between two launches of a session."""
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    held = {"reasoning_content": "hm"} if isinstance(wire, MessagesWire) else thought
+    answers = [AnswerMessage(text="yes", reasoning=given) for given in ((), (json.dumps(held),))]
+    without, with_it = (wire.body(ModelRequest(model="m", system="S", messages=(answer,))) for answer in answers)
+    assert with_it == without
+
+
+def test_an_empty_usage_is_none() -> None:
+    reader = ChatWire().reader()
+    for usage in ({"prompt_tokens": 9, "completion_tokens": 2}, {}, None):
+        reader.feed(json.dumps({"choices": [], "usage": usage}))
+    assert reader.usage == ModelUsage(input=9, output=2)
+
+
 def test_pieces_of_reasoning_become_whole_parts() -> None:
     """A signature holds for a whole part, and each piece would count with its frame."""
     reader = ChatWire().reader()
@@ -386,3 +403,16 @@ def test_what_a_refusal_says() -> None:
     assert retry_after("soon", 0.0) is None
     assert retry_after("Thu, 99999999999999999999 Jan 2020 00:00:00 GMT", 0.0) is None
     assert as_object("[1]") == {"unreadable": "[1]"}
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity"])
+@pytest.mark.parametrize("wire", [ChatWire(), MessagesWire()])
+def test_a_number_that_json_does_not_have_is_not_sent(wire: ChatWire | MessagesWire, number: str) -> None:
+    call = ToolCall(id="c", name="run", arguments=f'{{"command": "x", "seconds": {number}}}')
+    body = wire.body(ModelRequest(model="m", system="S", messages=(AnswerMessage(calls=(call,)),)))
+    answer = body["messages"][-1]
+    made = answer["content"][0]["input"] if isinstance(wire, MessagesWire) else answer["tool_calls"][0]["function"]
+    json.dumps(body, allow_nan=False)
+    if isinstance(wire, ChatWire):
+        made = json.loads(made["arguments"])
+    assert made == {"unreadable": call.arguments}
