@@ -342,7 +342,7 @@ def _place(pid: int) -> bytes:
 def _is_spare(place: bytes) -> bool:
     """Whether this is the folder of a guard that has no grade yet."""
     folder = Path(os.fsdecode(place))
-    return folder.is_dir() and not (folder / "order.json").exists()
+    return folder.is_dir() and not (folder / "artifacts").exists()
 
 
 def _guard_of(folder: Path) -> int:
@@ -363,7 +363,7 @@ def _has_own_session(pid: int) -> bool:
 def attempt_of(pid: int) -> int | None:
     """Which attempt this process of a grade on a node is for, if it is there."""
     try:
-        return int(json.loads((Path(os.fsdecode(_place(pid))) / "order.json").read_text())["attempt"])
+        return int(json.loads((Path(os.fsdecode(_place(pid))) / "spec.json").read_text())["attempt"])
     except (OSError, ValueError):
         return None
 
