@@ -104,7 +104,7 @@ def test_whoever_is_killed_records_are_those_of_this_machine_and_each_is_there_o
             # As on this machine: a supervisor that takes a grade over does not have its channel.
             wanted = wanted[0].replace(f'"channel": "{CLOSED}"', f'"channel": "{OPEN}"'), wanted[1]
         if found[key] != wanted:
-            assert record.number in deaths.graders, (found[key], wanted)
+            assert record.number in deaths.graders, f"found {found[key]}, wanted {wanted}"
             assert record.verdict is Verdict.FAILED
             assert record.reason.startswith("the grader crashed: it was ended by SIGKILL")
     print(f"{len(found)} records, {len(deaths.graders)} graders killed, deaths: {dict(deaths.count)}")
