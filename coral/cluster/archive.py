@@ -2,8 +2,8 @@
 whatever order they were made.
 
 An archive is the length of its table in eight bytes, the table as JSON, and the contents one after the other. The
-table has the name, the mode and the size of each file, folder or link. The module tarfile takes three times as long for
-a small grade, most of whose time it would be. Ray sends this module to the nodes by value, for they have no Coral: it
+table has the name, the mode and the size of each file, folder or link. The module tarfile takes three times as long,
+which are milliseconds of each small grade. Ray sends this module to the nodes by value, for they have no Coral: it
 imports the standard library only.
 """
 

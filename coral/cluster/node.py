@@ -167,7 +167,7 @@ def _kept(folder: Path, sha: str, fetch: Callable[[str], bytes]) -> bytes:
 
 
 def _files(order: dict[str, Any], archive: bytes, base: bytes, checkout: bytes) -> Iterator[Entry]:
-    """Yield what a grade needs: the grader's files, and the checkout in place of what differs in its base."""
+    """Yield the files of a grade: the grader's, those of the base that the checkout shares, and its other ones."""
     yield from (entry for entry in entries(archive) if not entry.name.startswith(f"{KIT}/"))
     changes = entries(checkout)
     if base:

@@ -96,7 +96,7 @@ class EventQueue:
             self._wake()
 
     def put_failure(self, action: do.Action, error: BaseException, tries: int = 1) -> list[on.Event]:
-        """Put the events that follow from the failure of an action; returns them. `tries`: how many times the action
+        """Put the events that follow from the failure of an action, and return them. `tries`: how many times the action
         has failed."""
         if is_disk_problem(error):
             self.put_disk_error(str(error))
