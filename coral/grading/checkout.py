@@ -6,6 +6,7 @@ Both may take long, so worker threads do it.
 import contextlib
 import os
 import stat
+from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
 
@@ -115,6 +116,15 @@ def end_grade(layout: Layout, number: int) -> None:
     Blocks."""
     keep_artifacts(layout.grading(number), layout.grade(number))
     remove_checkouts(layout, number)
+
+
+def end_published(layout: Layout, next_number: int, pending: Collection[int]) -> None:
+    """End the grades of published attempts that a supervisor was killed before it had ended: their checkouts are there
+    still. `next_number`: that of the next attempt; `pending`: the attempts that are not published. Blocks."""
+    for folder in (layout.private / "grading").glob(f"*/{CANDIDATE}-*"):
+        name = folder.parent.name
+        if name.isdecimal() and int(name) < next_number and int(name) not in pending:
+            end_grade(layout, int(name))
 
 
 def remove_checkouts(layout: Layout, number: int) -> None:

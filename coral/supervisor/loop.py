@@ -200,6 +200,7 @@ class Supervisor:
             return [on.Opened(run=self._layout.root.name, agents=self._agents, baseline=baseline)]
         for agent in self._agents:
             end_lost_jobs(self._layout, agent, self._fleet.jobs)
+        self._performer.take_over(self._fleet)
         changes = [event for event in (self._journal.recovered.rolled_back, self._change) if event is not None]
         return [on.Resumed(away=self._away), *changes, *self._gatherer.reconcile(self._fleet, self._identities, now)]
 

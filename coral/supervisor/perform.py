@@ -99,6 +99,10 @@ class Performer:
             self._clean_up()
             self._starter.prestart_interpreter(fleet.run.next_number, slots_of(fleet.run, self._context.rules))
 
+    def take_over(self, fleet: Fleet) -> None:
+        """Finish what an earlier supervisor was killed in the midst of, after it had published an attempt."""
+        self._pool.submit(checkout.end_published, self._layout, fleet.run.next_number, frozenset(fleet.pending))
+
     def close(self) -> None:
         """End what the threads are at, and keep the history of the notes that were written since the last snapshot."""
         self._pool.submit(self._keep_knowledge, "at the end")
