@@ -30,8 +30,6 @@ from coral.processes.process_tree import Identity
 from workspace import hub
 from workspace.errors import GitError
 
-KILL_SECONDS = 5.0  # to wait for a killed process; one in the kernel's hands may take longer
-
 
 def grade_once(
     config: Config,
@@ -103,8 +101,8 @@ def _run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedIn
         if code is not None and held.identity.sealed:
             code = namespaces.code_of_program(code)
     finally:
-        process.kill(held.identity, program.tag)
-        held.child.wait(KILL_SECONDS)
+        process.kill_and_wait(held.identity, program.tag)
+        held.child.wait(process.KILL_SECONDS)
         cgroup.remove(program.group)
     result = read_result(command.folder, code, held.channel, is_remote=command.bridge is not None)
     return replace(result, outcome=Outcome.FAILED, score=None, reason=exceeded) if exceeded else result

@@ -235,7 +235,7 @@ def _run(
             _ended(held.child, time.monotonic() + GRACE, stop.is_set)
         return held.child.returncode if ended else None, words
     finally:
-        process.kill(held.identity, program.tag)
+        process.kill_and_wait(held.identity, program.tag)
         held.child.wait()
 
 

@@ -24,6 +24,8 @@ from coral.processes.result_channel import ResultChannel
 from workspace.plain_file import give_like
 
 NEVER_RELEASED = 125
+KILL_SECONDS = 5.0  # to wait for a killed process; one in the kernel's hands may take longer
+_GONE_SECONDS = 0.002  # between two looks whether killed processes are gone
 # Reads a line from a pipe, then becomes the program. An end of file instead means that the supervisor died before it
 # had recorded the process: then the program does not start. The child enters its control group by itself, for the
 # kernel may take its time over that.
@@ -208,6 +210,16 @@ def kill(identity: Identity, tag: str, table: ProcessTable | None = None) -> Non
         _signal_all(found, signal.SIGKILL)
         if not found:
             return
+
+
+def kill_and_wait(identity: Identity, tag: str, table: ProcessTable | None = None) -> None:
+    """Kill a launch as `kill` does, and wait until none of its processes is left. Not for long: one that waits for a
+    disk ends when the disk answers."""
+    deadline = time.monotonic() + KILL_SECONDS
+    kill(identity, tag, table)
+    while members(identity, tag, table) and time.monotonic() < deadline:
+        time.sleep(_GONE_SECONDS)
+        kill(identity, tag, table)
 
 
 def _signal_all(processes: Sequence[Identity], number: signal.Signals) -> None:

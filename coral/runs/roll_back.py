@@ -83,7 +83,7 @@ def end_processes(layout: Layout) -> int:
     for who, (number, identity) in plan.damage.state.identities.items():
         tag = tags.of(who, number)
         ended += bool(members(identity, tag))
-        process.kill(identity, tag)
+        process.kill_and_wait(identity, tag)
     return ended + _end_unknown(layout, plan)
 
 
@@ -155,7 +155,7 @@ def _end_unknown(layout: Layout, plan: Rollback) -> int:
         if known.get(who, (0, None))[0] != number:
             tag = tags.of(who, number)
             ended += bool(members(identity, tag, table))
-            process.kill(identity, tag, table)
+            process.kill_and_wait(identity, tag, table)
     return ended
 
 

@@ -5,7 +5,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -135,6 +135,23 @@ def test_children_that_ignore_signals_are_found_and_killed(started, tmp_path):
     held.child.wait(120)
     wait_until(lambda: not process_tree.members(held.identity, TAG))
     assert not any(process_tree.identify(pid) for pid in pids)
+
+
+def test_who_waits_for_a_kill_finds_no_process_left(started, monkeypatch) -> None:
+    """Like the kernel, which ends a process later than it is asked to, and fork, which adds one in that time."""
+    held = started("sleep 600 & sleep 600 & wait")
+    wait_until(lambda: len(process_tree.members(held.identity, TAG)) == 3, what="what it starts")
+    kill, calls = process._signal_all, []
+
+    def kill_late(processes: Sequence[process_tree.Identity], number: signal.Signals) -> None:
+        calls.append(number)
+        if len(calls) > 5:
+            kill(processes, number)
+
+    monkeypatch.setattr(process, "_signal_all", kill_late)
+    process.kill_and_wait(held.identity, TAG)
+    assert not process_tree.members(held.identity, TAG)
+    assert set(calls) == {signal.SIGKILL}
 
 
 def test_an_ignored_interrupt_is_not_inherited(make, tmp_path):
