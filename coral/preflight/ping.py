@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -36,7 +35,7 @@ from coral.runtimes.limits import Meaning, Patterns
 from coral.runtimes.line_tail import LineTail, end_of
 from coral.runtimes.model import LaunchSpec, Runtime, Usage
 from coral.supervisor.output_monitor import OutputMonitor
-from coral.views.format import duration, spending
+from coral.views.format import duration, moment, spending
 from coral.views.transcript import EntryKind, entries
 from workspace.layout import Layout
 
@@ -154,7 +153,7 @@ def finding_of(name: str, runtime: Runtime, pong: Pong, seconds: float) -> Check
         text = f"{answer} after {duration(pong.seconds)}{f', {used}' if used else ''}"
         return Check(name, Health.WELL if pong.reply else Health.NOTE, text)
     if pong.ending is Ending.LIMIT:
-        until = f" until {datetime.fromtimestamp(pong.until):%a %H:%M}" if pong.until is not None else ""
+        until = f" until {moment(pong.until)}" if pong.until is not None else ""
         return Check(name, Health.NOTE, f"its account is at a limit{until}: {error}", "a run would wait for it")
     if pong.ending in (Ending.TERMINAL, Ending.DENIED):
         return Check(name, Health.WRONG, error, _login(runtime))

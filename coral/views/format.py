@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 
 from attempts.fields import one_line, printable
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NONE = "–"  # for a missing value
 AT_LEAST = "at least "
+LAST_MOMENT = 253_402_300_799.0  # in seconds since the epoch: the end of the year 9999
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -83,6 +84,12 @@ def run_clock(seconds: float) -> str:
     """Format a time of the run's clock: `4:07`, `1:04:07`."""
     minutes, rest = divmod(max(0, int(seconds)), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+
+
+def moment(seconds: float) -> str:
+    """Format a time in seconds since the epoch. A time that no calendar has, which a program may print, becomes the
+    last one that can be shown."""
+    return f"{datetime.fromtimestamp(max(min(LAST_MOMENT, seconds), 0.0), UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def age(stamp: object, now: float | None = None) -> float | None:

@@ -200,7 +200,7 @@ def end_of_launch(entry: TranscriptEntry, timeline: LaunchHistory, view: RunView
 def _until(entry: TranscriptEntry) -> str:
     if entry.until is None:
         return ""
-    return f" until {datetime.fromtimestamp(min(entry.until, 1e11), UTC):%Y-%m-%d %H:%M} UTC"
+    return f" until {format.moment(entry.until)}"
 
 
 def _further(view: RunView, agent: str, launches: list[int], chosen: list[int], earlier: int) -> None:

@@ -77,6 +77,12 @@ def test_ages_and_durations_in_one_unit() -> None:
     assert [format.duration(seconds, units=1) for seconds in (1.9, 61, 5400, 1e5)] == ["1 s", "1 min", "1 h", "1 d"]
 
 
+def test_no_time_is_beyond_the_calendar() -> None:
+    assert format.moment(1e9) == "2001-09-09 01:46 UTC"
+    far = "9999-12-31 23:59 UTC"
+    assert [format.moment(seconds) for seconds in (1e300, float("nan"), -1e300)] == [far, far, "1970-01-01 00:00 UTC"]
+
+
 def test_foreign_text_cannot_steer_a_terminal() -> None:
     assert "\x1b" not in format.line("a\x1b[2Jb\nc") + format.clean("a\x1b]0;title\x07b")
 
