@@ -16,13 +16,15 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The properties of a machine on which figures depend. `load`: its load average just before."""
+    """The properties of a machine on which figures depend. `load`: its load average just before. `disk`: the kind of
+    the file system for temporary files, where runs and nodes write; "" in results that do not tell."""
 
     cores: int
     system: str
     python: str
     git: str
     load: float
+    disk: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,6 @@ def rows(labels: Mapping[str, str], result: Result) -> list[str]:
 def origin(result: Result, command: str = "") -> str:
     """Return a line with the command that gives these figures, and what they were measured on."""
     found = result.machine
-    programs = f"{found.system}, Python {found.python}, git {found.git}"
+    programs = f"{found.system}, Python {found.python}, git {found.git}{f', {found.disk}' if found.disk else ''}"
     measured = f"{result.day}, {found.cores} cores, load average {found.load:g} before, {programs}"
     return f"`python -m benchmarks {command or result.name}`: {measured}."

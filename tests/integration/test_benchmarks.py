@@ -23,12 +23,13 @@ from benchmarks.benchmark import Ask
 from benchmarks.figure import Target, check, median, percentile, summarize
 from benchmarks.problems.problems import PROBLEMS, strict_score
 from benchmarks.results import Machine, Result, read, read_all, write
+from benchmarks.table import origin
 from coral.reading.timeline import PublishedClocks
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-MACHINE = Machine(cores=2, system="Linux", python="3.11.7", git="2.39.5", load=0.5)
+MACHINE = Machine(cores=2, system="Linux", python="3.11.7", git="2.39.5", load=0.5, disk="ext4")
 VALUES = st.lists(st.floats(0, 1e6), min_size=1, max_size=300)
 
 
@@ -74,6 +75,7 @@ def test_results_are_read_as_they_were_written(tmp_path) -> None:
     assert found.machine == MACHINE
     assert found.series == {"python -c pass": [9.123456789, 10.0]}
     assert read_all(tmp_path / "results") == {"help": found}
+    assert origin(found).endswith("load average 0.5 before, Linux, Python 3.11.7, git 2.39.5, ext4.")
     path = tmp_path / "results" / "help.json"
     path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
     with pytest.raises(ValueError, match="measure it again"):
