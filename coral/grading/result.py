@@ -10,7 +10,7 @@ import json
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from attempts.fields import json_safe, one_line, printable
@@ -30,6 +30,7 @@ METRICS, NAME, TEXT = 100, 100, 1000  # entries; characters of a name and of a t
 REASON = 500  # characters
 TIMED_OUT = "it did not finish within its timeout: raise grader.timeout, or do less"
 SHOWN_KEYS = 8
+_READ = {"score", "metrics", "feedback"}
 _FAILURES = {"error", "errors", "fail", "failure", "reason", "message"}  # as graders name what we call `failed`
 TAIL = 10_000  # bytes of output that the operator is shown
 
@@ -42,7 +43,8 @@ class GradeResult:
     `channel` is `closed` if code of the candidate cannot have written the result: no such code was seen to run in the
     grader's process. `opened`: what such code did, and where. `void`: why the grader says that nobody is at fault; on
     a closed channel that is believed, on an open one the grade counts as crashed. `again`: such an attempt is to be
-    graded again, as it did not get its turn on a cluster; of a grader on this machine that is not believed.
+    graded again, as it did not get its turn on a cluster; of a grader on this machine that is not believed. `unread`:
+    names in the result whose values no record keeps, at most SHOWN_KEYS.
     """
 
     outcome: Outcome
@@ -55,6 +57,7 @@ class GradeResult:
     opened: str = ""
     void: str = ""
     again: bool = False
+    unread: tuple[str, ...] = ()
 
 
 class _UnusableError(Exception):
@@ -108,7 +111,18 @@ def _scored(data: Mapping[str, object], output: str) -> GradeResult:
     except ValueError as error:
         return _failed(str(error), data, output)
     metrics, feedback = _metrics(data.get("metrics")), _feedback(data)
-    return GradeResult(outcome=Outcome.SCORED, score=score, feedback=feedback, metrics=metrics, output=output)
+    return GradeResult(
+        outcome=Outcome.SCORED, score=score, feedback=feedback, metrics=metrics, output=output, unread=_unread(data)
+    )  # fmt: skip
+
+
+def _unread(data: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the names of what is neither score, metrics nor feedback, and of metrics that are no plain value."""
+    metrics = data.get("metrics")
+    inner = metrics if isinstance(metrics, dict) else {}
+    beside = (name for name in data if name not in _READ)
+    lost = (f"metrics.{name}" for name, metric in inner.items() if not _is_plain(metric))
+    return tuple(one_line(name, NAME) for name in islice(chain(beside, lost), SHOWN_KEYS))
 
 
 def _no_score(data: Mapping[str, object]) -> str:
@@ -197,12 +211,12 @@ def _metrics(value: object) -> dict[str, Metric]:
     """Return the first hundred plain values. A list or an object is left out, for metrics are shown in a table."""
     if not isinstance(value, dict):
         return {}
-    plain = (
-        (name, json_safe(metric))
-        for name, metric in value.items()
-        if 0 < len(name) <= NAME and (metric is None or isinstance(metric, bool | int | float | str))
-    )
+    plain = ((name, json_safe(metric)) for name, metric in value.items() if 0 < len(name) <= NAME and _is_plain(metric))
     return {printable(name): safe[:TEXT] if isinstance(safe, str) else safe for name, safe in islice(plain, METRICS)}
+
+
+def _is_plain(metric: object) -> bool:
+    return metric is None or isinstance(metric, bool | int | float | str)
 
 
 def _tail(path: Path) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import machinery
 from pathlib import Path
 
@@ -207,9 +207,10 @@ def _record(value: object) -> dict[str, object]:
 
 
 def _scored(value: Mapping[object, object]) -> dict[str, object]:
-    beside = {name: value[name] for name in _NEXT_TO_SCORE if name in value}
+    # Of other names, the names alone: `coral validate` says that nobody reads them.
+    beside = {str(name): value[name] if name in _NEXT_TO_SCORE else None for name in value if name != "score"}
     try:
-        return {"score": finite_score(_scalar(value["score"])), **beside}
+        return {**beside, "score": finite_score(_scalar(value["score"]))}
     except ValueError as error:
         return {"failed": str(error), **beside}
 
@@ -229,6 +230,8 @@ def _plain(value: object, depth: int = 0) -> object:
         return value
     if isinstance(value, int):
         return int(value) if value.bit_length() < 64 else "a huge integer"
+    if isinstance(value, Collection) and depth == 2:
+        return []  # no metric has many values, and there may be millions
     return float(value) if isinstance(value, float) else str(value)
 
 

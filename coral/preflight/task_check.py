@@ -29,7 +29,7 @@ from coral.preflight.forecast import forecast
 from coral.preflight.task_changes import seed_change, uncommitted_text
 from coral.runtimes import registry
 from coral.runtimes.model import Runtime
-from coral.views.format import plural
+from coral.views.format import plural, some_of
 from heartbeats.render import problems
 from workspace.errors import GitError
 from workspace.seal import Level
@@ -220,7 +220,8 @@ def _grade(config: Config, venv: Path | None, kind: Kind = Kind.BASELINE) -> Gra
 
 def _graded(config: Config, venv: Path | None, result: GradeResult, say: Callable[[str], None]) -> TaskFinding:
     if result.outcome is Outcome.SCORED and result.score is not None:
-        return TaskFinding("grader", True, f"the seed scores {result.score:.10g}", _channel_advice(config, result))
+        advice = (*_channel_advice(config, result), *_unread_advice(result))
+        return TaskFinding("grader", True, f"the seed scores {result.score:.10g}", advice)
     printed = [line for line in result.output.splitlines()[-OUTPUT_LINES:] if not result.reason.endswith(f": {line}")]
     advice = _seal_advice(config, venv, say) or _module_advice(config, f"{result.reason}\n{result.output}")
     return TaskFinding("grader", False, "the seed cannot be graded", (result.reason, *printed, *advice))
@@ -248,6 +249,14 @@ def _channel_advice(config: Config, result: GradeResult) -> tuple[str, ...]:
     if config.grader.command:
         return ("channel: open. A command's result can be written by whatever runs in it: see docs/trust.md",)
     return (f"channel: open, since {result.opened}: docs/trust.md says how to close it",)
+
+
+def _unread_advice(result: GradeResult) -> tuple[str, ...]:
+    """Return a warning if the grader returns something that no record keeps."""
+    if not result.unread:
+        return ()
+    names = some_of(result.unread)
+    return (f"the result has {names}, which no record keeps: numbers, texts and booleans go into `metrics`",)
 
 
 def _held_out(config: Config, venv: Path | None, say: Callable[[str], None]) -> TaskFinding:

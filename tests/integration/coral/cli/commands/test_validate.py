@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -97,6 +98,27 @@ def test_where_a_grader_runs_the_candidate_is_said(tmp_path, capsys, grader: dic
     code, checks = validate(capsys, str(folder))
     found = [line for line in checks["grader"]["details"] if line.startswith("channel")]  # type: ignore[attr-defined]
     assert (code, [line[: len(advice)] for line in found]) == (0, [advice] if advice else [])
+
+
+@pytest.mark.parametrize(
+    ("result", "names"),
+    [
+        (
+            {"score": 1, "size": 7, "metrics": {"n": 2, "all": [1]}, "feedback": "", "time": 3.5},
+            "size, time and metrics.all",
+        ),
+        ({"score": 1, "metrics": {"n": 2}}, ""),
+    ],
+)
+@pytest.mark.parametrize("by_command", [False, True])
+def test_what_no_record_keeps_of_a_result_is_named(tmp_path, capsys, result, names: str, by_command: bool) -> None:
+    command = {"command": f"echo {shlex.quote(json.dumps(result))} >$CORAL_RESULT"}
+    grader = command if by_command else {"entry": "grade.py:grade"}
+    folder = task(tmp_path / "t", f"return {result!r}", grader=grader)
+    code, checks = validate(capsys, str(folder))
+    found = [line for line in checks["grader"]["details"] if "no record keeps" in line]  # type: ignore[attr-defined]
+    text = f"the result has {names}, which no record keeps: numbers, texts and booleans go into `metrics`"
+    assert (code, found) == (0, [text] if names else [])
 
 
 def test_a_grader_that_crashes_shows_its_own_output(tmp_path, capsys) -> None:
