@@ -210,7 +210,7 @@ def _scored(value: Mapping[object, object]) -> dict[str, object]:
     # Of other names, the names alone: `coral validate` says that nobody reads them.
     beside = {str(name): value[name] if name in _NEXT_TO_SCORE else None for name in value if name != "score"}
     try:
-        return {**beside, "score": finite_score(_scalar(value["score"]))}
+        return {"score": finite_score(_scalar(value["score"])), **beside}
     except ValueError as error:
         return {"failed": str(error), **beside}
 
