@@ -271,7 +271,7 @@ def test_the_instructions_need_the_task_alone() -> None:
         "1.9",
         "`pack.py`",
         "`coral check`",
-        "no `git commit`",
+        "do not commit",
         "hidden data",
         "SKILL.md",
     )
