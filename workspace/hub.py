@@ -20,6 +20,7 @@ from workspace.git import MEGABYTE, Git
 from workspace.gitenv import identity
 from workspace.intake import SEED, examine, full
 from workspace.layout import plain
+from workspace.locks import clear_stale_lock
 from workspace.loose_object import object_file, read_header
 from workspace.plain_file import read_plain
 
@@ -116,6 +117,7 @@ def take_in_seed(hub: Path, seed: Path) -> str:
 def set_seed(hub: Path, commit: str, taken_in: float) -> None:
     """Make a commit the run's seed. `taken_in`: when the seed was read, in seconds since the epoch of the clock; files
     that change later differ from what the run has."""
+    clear_stale_lock(hub, f"{SEED}.lock", whose=SEED)
     Git(hub).run("update-ref", SEED, full(commit))
     os.utime(hub / SEED, (taken_in, taken_in))
 

@@ -339,6 +339,13 @@ def test_who_dies_while_installing_leaves_it_to_the_next(
     assert turn(layout)._fleet.run.next_number == 2
 
 
+def test_a_git_that_was_killed_does_not_keep_the_new_seed_out(layout: Layout, folder: Path) -> None:
+    edit(folder)
+    change = stage(layout)
+    (layout.hub / "refs" / "heads" / "main.lock").touch()
+    assert reload.install(layout) == change
+
+
 def broken_grader(folder: Path) -> None:
     (folder / "grade.py").write_text("def grade(folder):\n    return None\n")
 
