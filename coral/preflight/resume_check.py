@@ -50,6 +50,9 @@ def changes_since_supervised(layout: Layout) -> list[str]:
         return []
     memory = fold(layout.journal)
     files = changed(layout.private, memory.files, memory.expected)
+    if reload.pending(layout) is not None:
+        # A supervisor may have died while it installed the staged task. The next one installs all of these files again.
+        files = [name for name in files if name not in memory.expected]
     files += [f"{layout.staged_task.name}/{name}" for name in reload.unknown_files(layout, memory)]
     found = [f"{format.some_of([f'private/{name}' for name in files])} changed"] if files else []
     again = {attempt.number for attempt in memory.rolled_back.attempts} if memory.rolled_back else set()

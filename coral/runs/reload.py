@@ -70,12 +70,16 @@ def stage(layout: Layout, new: Config, say: Callable[[str], None]) -> TaskChange
         holdout=not is_same_holdout or bool(unfinished and unfinished.holdout),
     )
     done = {"baseline": baseline and to_dict(baseline), "heartbeats": change.heartbeats, "holdout": change.holdout}
-    memory = fold(layout.journal)
-    gone = {name: "" for name in memory.files if name != layout.hub_config.name}
-    with contextlib.closing(Journal(layout.journal)) as journal:
-        journal.expect_files(gone | {name: digest_of(folder / name) for name in names(folder)})
+    _announce(layout, folder)
     write_json(folder / DONE, done, durable=True)
     return change
+
+
+def _announce(layout: Layout, staged: Path) -> None:
+    """Write into the journal which digests the task's files will have."""
+    with contextlib.closing(Journal(layout.journal)) as journal:
+        gone = {name: "" for name in journal.recovered.files if name != layout.hub_config.name}
+        journal.expect_files(gone | {name: digest_of(staged / name) for name in names(staged)})
 
 
 def unknown_files(layout: Layout, memory: RecoveredState) -> list[str]:
@@ -113,9 +117,12 @@ def pending(layout: Layout) -> TaskChanged | None:
 
 
 def withdraw(layout: Layout) -> None:
-    """Remove the task that was staged last. The caller has staged it, and holds the run's lock."""
+    """Remove the task that was staged last. The caller has staged it, and holds the run's lock. One that was staged
+    before is in its place again."""
     if (staged := _newest(layout)) is not None:
         shutil.rmtree(staged, ignore_errors=True)
+    if (before := _newest(layout)) is not None:
+        _announce(layout, before)
 
 
 def discard(layout: Layout) -> None:
@@ -134,13 +141,13 @@ def install(layout: Layout) -> TaskChanged | None:
     memory = fold(layout.journal)
     old = Roster(load_frozen(layout.task_file), memory.members)
     for target in (layout.task_file, layout.task_source, layout.seed_commit):
-        place(layout.private, target.name, (folder / target.name).read_text(encoding="utf-8"))
+        place(layout.private, target.name, _text(folder / target.name))
     for target in (layout.grader, layout.holdout):
         _replace(folder / target.name, target)
         note_of(target).unlink(missing_ok=True)
         for beside in (list_of(folder / target.name), note_of(folder / target.name)):
             if beside.is_file():
-                place(layout.private, beside.name, beside.read_text(encoding="utf-8"))
+                place(layout.private, beside.name, _text(beside))
     _install_checklist(layout, folder)
     commit, config = layout.seed_commit.read_text(), load_frozen(layout.task_file)
     hub.set_seed(layout.hub, commit, (folder / layout.seed_commit.name).stat().st_mtime)
@@ -205,10 +212,16 @@ def _install_checklist(layout: Layout, folder: Path) -> None:
         return
     if layout.checklist.is_file() and layout.checklist.read_bytes() == staged.read_bytes():
         return
-    shutil.copyfile(staged, layout.checklist)
+    text = _text(staged)
     for shared in (layout.shared, *layout.shared_of("any", share=False).parent.glob("*")):
         if shared.is_dir():
-            place(shared, layout.checklist.name, staged.read_text(encoding="utf-8"))
+            place(shared, layout.checklist.name, text)
+    place(layout.private, layout.checklist.name, text)  # last: it shows that the agents have theirs
+
+
+def _text(path: Path) -> str:
+    """Return the text of a file with the ends of lines that it has: its digest is known, and compared."""
+    return path.read_bytes().decode("utf-8")
 
 
 def _folders(layout: Layout) -> list[Path]:

@@ -16,6 +16,7 @@ from coral.errors import CoralError
 from coral.fleet.events import Moment, TaskChanged
 from coral.fleet.members import Member
 from coral.journal import Journal, fold
+from coral.preflight.resume_check import changes_since_supervised
 from coral.preflight.task_changes import task_changes
 from coral.runs import reload
 from coral.runs.create import create_run
@@ -179,7 +180,9 @@ def test_heartbeats_that_the_task_has_changed_come_in_force(layout, folder) -> N
     assert "9 attempts" in next(held.when for held in fleet.heartbeats["agent-1"] if held.name == "redirect")
 
 
-def test_a_checklist_that_changed_reaches_the_agents_and_one_that_did_not_stays_theirs(layout, folder) -> None:
+def test_a_checklist_that_changed_reaches_the_agents_and_one_that_did_not_stays_theirs(
+    layout: Layout, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shown = layout.shared / "HEARTBEAT.md"
     shown.write_text("theirs")
     edit(folder)
@@ -188,6 +191,10 @@ def test_a_checklist_that_changed_reaches_the_agents_and_one_that_did_not_stays_
     assert shown.read_text() == "theirs"
     (folder / "HEARTBEAT.md").write_text("new list")
     assert stage(layout).baseline is None
+    with monkeypatch.context() as patch:
+        dying(patch, reload, "place", 5)
+        with pytest.raises(Died):
+            reload.install(layout)
     reload.install(layout)
     assert shown.read_text() == layout.checklist.read_text() == "new list"
 
@@ -211,6 +218,7 @@ def test_an_interrupted_reload_is_completed_by_the_next_with_all_that_it_had_cha
     stage(layout, "grader.args={a: 2}")
     reload.withdraw(layout)
     assert reload.pending(layout) == first
+    assert changes_since_supervised(layout) == []
 
 
 def test_an_edit_of_the_seed_while_it_is_graded_is_a_change(layout, folder) -> None:
@@ -319,7 +327,7 @@ def test_who_dies_while_staging_leaves_the_run_with_the_old_task(
 @pytest.mark.parametrize(
     ("holder", "name"),
     [(reload, "place"), (shutil, "rmtree"), (shutil, "copytree"), (reload.hub, "set_seed"), (reload, "add_agents"),
-     (reload, "renew_instructions")],
+     (reload, "renew_instructions"), (shutil, "copyfile")],
 )  # fmt: skip
 def test_who_dies_while_installing_leaves_it_to_the_next(
     layout: Layout, folder: Path, holder: object, name: str, calls: int, monkeypatch: pytest.MonkeyPatch
@@ -330,6 +338,7 @@ def test_who_dies_while_installing_leaves_it_to_the_next(
         dying(patch, holder, name, calls)
         with contextlib.suppress(Died):
             reload.install(layout)
+    assert changes_since_supervised(layout) == []
     assert reload.install(layout) == change
     assert task_changes(layout, load_frozen(layout.task_file)) == []
     assert (layout.clone("agent-2") / "x.txt").read_text() == "2"
@@ -344,6 +353,16 @@ def test_a_git_that_was_killed_does_not_keep_the_new_seed_out(layout: Layout, fo
     change = stage(layout)
     (layout.hub / "refs" / "heads" / "main.lock").touch()
     assert reload.install(layout) == change
+
+
+def test_a_task_with_other_ends_of_lines_is_taken_in_as_it_is(layout: Layout, folder: Path) -> None:
+    for name, text in (("task.yaml", TASK), ("HEARTBEAT.md", "one\ntwo\n")):
+        (folder / name).write_bytes(text.replace("\n", "\r\n").encode())
+    stage(layout)
+    reload.install(layout)
+    assert changes_since_supervised(layout) == []
+    turn(layout)
+    assert task_changes(layout, load_frozen(layout.task_file)) == []
 
 
 def broken_grader(folder: Path) -> None:
