@@ -9,8 +9,9 @@ import contextlib
 import filecmp
 import os
 import shutil
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from attempts.files import parse_object, read_bytes, write_json
@@ -26,9 +27,10 @@ from coral.grading.venv import make, note, note_of, venv_of
 from coral.journal import Journal, RecoveredState, fold
 from coral.runs.prepare import add_agents, context_of, grade_seed, latest_baseline
 from coral.runs.task_files import digest_of, names
+from coral.supervisor.event_queue import is_transient
 from workspace import hub
 from workspace.clone_overlay import place
-from workspace.errors import GitError
+from workspace.errors import GitError, WorkspaceError
 from workspace.layout import Layout
 
 DONE = "done.json"  # written last
@@ -158,8 +160,22 @@ def install(layout: Layout) -> TaskChanged | None:
     run_context = context_of(layout, config, Roster(config, memory.members), baseline)
     for agent in old:
         if hub.is_whole(layout.clone(agent)):
-            renew_instructions(run_context, agent, commit)
+            with _where_agents_allow():
+                renew_instructions(run_context, agent, commit)
     return change
+
+
+@contextlib.contextmanager
+def _where_agents_allow() -> Iterator[None]:
+    """Say on standard error what an agent keeps from being written, by a folder in its place for example, and go on: no
+    supervisor could begin otherwise. An error that may be over at the next resume, as that of a full disk, is
+    raised."""
+    try:
+        yield
+    except (OSError, WorkspaceError) as error:
+        if is_transient(error):
+            raise
+        print(f"coral: agents do not find all of the new task: {error}", file=sys.stderr)
 
 
 def _numbered(baseline: Attempt, number: int) -> Attempt:
@@ -215,7 +231,8 @@ def _install_checklist(layout: Layout, folder: Path) -> None:
     text = _text(staged)
     for shared in (layout.shared, *layout.shared_of("any", share=False).parent.glob("*")):
         if shared.is_dir():
-            place(shared, layout.checklist.name, text)
+            with _where_agents_allow():
+                place(shared, layout.checklist.name, text)
     place(layout.private, layout.checklist.name, text)  # last: it shows that the agents have theirs
 
 

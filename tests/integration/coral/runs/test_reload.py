@@ -1,6 +1,7 @@
 """A task that has changed is staged, then installed: wholly or not at all, and as often as one likes."""
 
 import contextlib
+import errno
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -352,6 +353,47 @@ def test_a_git_that_was_killed_does_not_keep_the_new_seed_out(layout: Layout, fo
     edit(folder)
     change = stage(layout)
     (layout.hub / "refs" / "heads" / "main.lock").touch()
+    assert reload.install(layout) == change
+
+
+def a_folder_of_that_name(layout: Layout) -> None:
+    for path in (layout.clone("agent-1") / "AGENTS.md", layout.shared / "HEARTBEAT.md"):
+        path.unlink()
+        path.mkdir()
+
+
+def a_spoiled_index(layout: Layout) -> None:
+    (layout.clone("agent-1") / ".git" / "index").write_text("none")
+
+
+def a_file_for_a_folder(layout: Layout) -> None:
+    shutil.rmtree(layout.clone("agent-1") / ".git" / "info")
+    (layout.clone("agent-1") / ".git" / "info").touch()
+
+
+@pytest.mark.parametrize("spoil", [a_folder_of_that_name, a_spoiled_index, a_file_for_a_folder])
+def test_no_agent_keeps_the_new_task_out(
+    layout: Layout, folder: Path, spoil: Callable[[Layout], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(folder)
+    (folder / "HEARTBEAT.md").write_text("new list")
+    change = stage(layout)
+    spoil(layout)
+    assert reload.install(layout) == change
+    assert "agents do not find all of the new task" in capsys.readouterr().err
+    assert turn(layout, change)._fleet.run.epoch == 2
+
+
+def test_a_full_disk_leaves_the_new_task_to_the_next(
+    layout: Layout, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(folder)
+    change = stage(layout)
+    with monkeypatch.context() as patch:
+        full = OSError(errno.ENOSPC, "No space left on device")
+        patch.setattr(reload, "renew_instructions", lambda *_: (_ for _ in ()).throw(full))
+        with pytest.raises(OSError, match="No space"):
+            reload.install(layout)
     assert reload.install(layout) == change
 
 
