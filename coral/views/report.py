@@ -55,6 +55,7 @@ class Report:
     def __init__(self, run_context: RunContext, started_at: str) -> None:
         self._context = run_context
         self._started_at = started_at
+        _end_cut_line(run_context.layout.events)
         self._alerts = alerts_in(run_context.layout.events)[-ALERTS_SHOWN:]  # earlier alerts may still be valid
         self._shown: Fleet | None = None
         self._shown_at = float("-inf")
@@ -255,6 +256,13 @@ def _append(path: Path, line: Mapping[str, Any]) -> bool:
     return False
 
 
+def _end_cut_line(path: Path) -> None:
+    """End a last line that a crash has cut off: the next one would be lost with it."""
+    if read_end(path, 1) not in (b"", b"\n"):
+        with contextlib.suppress(OSError):
+            append_bytes(path, b"\n")
+
+
 def show_job(layout: Layout, job: Job, state: Mapping[str, object] = MappingProxyType({"state": RUNNING})) -> None:
     """Write the record of a job, for agents and people to read: what it runs, and whether it runs or how it ended."""
     record = {"number": job.number, "agent": job.agent, "what": job.what, "command": list(job.argv)}
@@ -274,7 +282,8 @@ def end_lost_jobs(layout: Layout, agent: str, jobs: Mapping[int, Job]) -> None:
     for path in layout.logs(agent).glob(layout.job(agent, 0).name.replace("0", "*")):
         with contextlib.suppress(OSError, ValueError):
             record = parse_object(read_bytes(path))
-            if record.get("state") == RUNNING and record.get("number") not in jobs:
+            number = record.get("number")
+            if record.get("state") == RUNNING and not (isinstance(number, int) and number in jobs):
                 end = JobEnd(number=0, title="", outcome=JobOutcome.UNKNOWN)
                 write_json(path, {**record, **_ended(end)}, durable=False)
 

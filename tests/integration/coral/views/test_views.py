@@ -18,7 +18,7 @@ from coral.reading.lenient_json import LenientJson
 from coral.supervisor.loop import Supervisor
 from coral.views.health import SUPERVISOR_TTL
 from coral.views.prompt import MAX_CHARACTERS, launch_prompt
-from coral.views.report import MAX_STATUS_SECONDS, QUIET_STATUS_SECONDS
+from coral.views.report import MAX_STATUS_SECONDS, QUIET_STATUS_SECONDS, Report
 from heartbeats.archive import beats_in
 from heartbeats.beat import SILENT_SECONDS, Beat, Status, to_dict
 from heartbeats.interval import WATCHED, WatchedLook, Watcher
@@ -49,6 +49,17 @@ def test_while_nothing_happens_it_is_written_now_and_then(shown: Shown) -> None:
     assert shown.at(SILENT) == SILENT
     assert shown.at(SILENT + MAX_STATUS_SECONDS) == SILENT
     assert shown.at(SILENT + QUIET_STATUS_SECONDS) == SILENT + QUIET_STATUS_SECONDS
+
+
+def test_a_line_of_the_timeline_that_a_crash_has_cut_off_takes_no_other_with_it(supervisor: Supervisor) -> None:
+    layout, lines = supervisor._layout, list[bytes]()
+    with layout.events.open("ab") as file:
+        file.write(b'{"type": "alert", "te')
+    for text in ("one", "two"):
+        Report(context_of(layout), "").write_line(on.Moment(run_time=1.0, wall_time=""), "warning", text)
+        lines = layout.events.read_bytes().splitlines()
+        assert json.loads(lines[-1])["text"] == text
+    assert lines[-3:-2] == [b'{"type": "alert", "te']
 
 
 def test_what_is_decided_is_shown_soon(shown: Shown) -> None:

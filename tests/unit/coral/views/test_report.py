@@ -81,3 +81,9 @@ def test_a_job_whose_end_could_not_be_shown_is_put_right(layout: Layout) -> None
         "reason": None,
         "how": "ended; its exit code is not known",
     }
+
+
+def test_a_record_that_is_none_of_a_job_hinders_no_resume(layout: Layout) -> None:
+    layout.job("ann", 1).write_text('{"state": "running", "number": []}')
+    end_lost_jobs(layout, "ann", {1: JOB})
+    assert shown(layout)["state"] == "ended"
