@@ -150,8 +150,10 @@ def _array(described: Any, source: Any) -> Any:
             count *= length
         if count * kind.itemsize != size:
             raise ValueError("it is no array of numbers")
-        data = source.read(size)
-        return numpy.frombuffer(data, dtype=kind).reshape(shape).copy()
+        found = numpy.frombuffer(source.read(size), dtype=kind).reshape(shape).copy()
+        if kind.kind == "b" and (found.view("u1") > 1).any():  # equal to True, and yet another value for many a reader
+            raise ValueError("its truth values are other bytes than 0 and 1")
+        return found
     except (TypeError, ValueError) as error:
         raise ValueError(f"an array cannot be read: {error}") from None
 

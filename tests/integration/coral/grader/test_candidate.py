@@ -240,6 +240,12 @@ def test_what_a_candidate_gives_is_judged(tree: Path, text: str, returns: Any, w
     assert wrong in failed.value.reason
 
 
+def test_rows_that_are_equal_have_equal_bytes(tree: Path) -> None:
+    rows = "__import__('numpy').array([[1, 2], [1, 3]], 'u1').view('?')"
+    with pytest.raises(Fail, match="its truth values are other bytes than 0 and 1"):
+        run_candidate(tree, "solution.py:value", rows, returns=Array((2, 2), "bool"))
+
+
 FORGED = """
 import os, struct
 def forge(data):
