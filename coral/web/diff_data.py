@@ -2,6 +2,7 @@
 difference only the first part is shown, and lines that are too long for source text are not coloured."""
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,7 +17,9 @@ MOST_LINES = 4000  # of one difference
 MOST_FILES = 200
 LONGEST_LINE = 2000  # characters that are shown
 LONGEST_COLOURED = 400  # a longer line is no source text: patterns of a lexer may take for ever with it
+LONGEST_GAP = 400  # characters of white space between two others; with more, the patterns for C take hours
 MOST_COLOURED = 1500  # lines of one difference, which take a tenth of a second of a core
+COLOURING_SECONDS = 2.0  # of a core: for each of many comments that never end, a lexer reads all the rest
 LANGUAGES = {
     "c": "c",
     "cc": "cpp",
@@ -62,6 +65,7 @@ _NOTES = {
     "Binary files": "binary",
     "new mode ": "now of mode ",
 }
+_GAP = re.compile(r"\s+")
 _SIDES = {" ": "same", "+": "added", "-": "removed"}
 
 Json = dict[str, object]
@@ -90,11 +94,11 @@ class _File:
 def files(text: str) -> Json:
     """Return the files of a difference, each with its lines and how many of them were left out."""
     found = list(islice(_parsed(text), MOST_FILES + 1))
-    left, coloured = MOST_LINES, MOST_COLOURED
+    left, coloured, until = MOST_LINES, MOST_COLOURED, time.thread_time() + COLOURING_SECONDS
     shown = []
     for file in found[:MOST_FILES]:
         lines = [line for hunk in file.hunks for line in hunk][:left]
-        _colour(file, min(coloured, len(lines)))
+        _colour(file, min(coloured, len(lines)), until)
         left, coloured = left - len(lines), coloured - len(lines)
         shown.append(_as_json(file, lines))
     return {"files": shown, "more_files": len(found) > MOST_FILES}
@@ -176,33 +180,38 @@ def _hunk(found: re.Match[str], lines: Iterator[str]) -> list[_Line]:
     return held
 
 
-def _colour(file: _File, most: int) -> None:
-    """Colour the first `most` lines of a file, hunk by hunk: the old side and the new side are coloured as two
-    texts."""
+def _colour(file: _File, most: int, until: float) -> None:
+    """Colour the first `most` lines of a file, hunk by hunk: the old side and the new side are coloured as two texts.
+    What is not coloured `until` this time of the thread stays plain."""
     name = LANGUAGES.get(file.name.rpartition(".")[2].lower())
     lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False) if name else None
     for hunk in file.hunks:
-        if lexer is None or most <= 0:
+        if lexer is None or most <= 0 or time.thread_time() > until:
             return
         part = hunk[1 : most + 1]
         most -= len(part)
         if all(len(line.text) <= LONGEST_COLOURED for line in part):
             for side in ("removed", "added"):
-                _colour_side([line for line in part if line.kind in (side, "same")], lexer)
+                _colour_side([line for line in part if line.kind in (side, "same")], lexer, until)
 
 
-def _colour_side(lines: list[_Line], lexer: Lexer) -> None:
-    coloured = list(_pieces("\n".join(line.text for line in lines), lexer))
+def _colour_side(lines: list[_Line], lexer: Lexer, until: float) -> None:
+    text = "\n".join(line.text for line in lines)
+    if any(len(gap) > LONGEST_GAP for gap in _GAP.findall(text)):
+        return
+    coloured = list(_pieces(text, lexer, until))
     if len(coloured) == len(lines):  # if the lexer splits lines elsewhere, colours would shift
         for line, pieces in zip(lines, coloured, strict=True):
             if sum(len(text) for _, text in pieces) == len(line.text):
                 line.pieces = pieces
 
 
-def _pieces(text: str, lexer: Lexer) -> Iterator[list[Piece]]:
-    """Yield the coloured pieces of each line; neighbours of one colour are joined."""
+def _pieces(text: str, lexer: Lexer, until: float) -> Iterator[list[Piece]]:
+    """Yield the coloured pieces of each line; neighbours of one colour are joined. Ends early if it takes too long."""
     line: list[Piece] = []
     for token, value in lexer.get_tokens(text):
+        if time.thread_time() > until:
+            return
         kind = _class(token)
         for place, part in enumerate(value.split("\n")):
             if place:

@@ -96,6 +96,20 @@ def test_hostile_text_is_coloured_in_bounded_time_and_no_character_is_lost() -> 
     assert time.process_time() - began < 30
 
 
+def test_colouring_has_an_end_where_each_line_is_harmless() -> None:
+    letters = "".join(map(chr, (*range(0x4E00, 0xA000), *range(0xAC00, 0xD7A4), *range(0x20000, 0x2A6E0))))
+    texts = {
+        "sh": ["".join(f"<<{letter}" for letter in letters[at : at + 130]) for at in range(0, len(letters), 130)],
+        "js": ["/* " * 130] * 1500,
+        "c": ["int x", *[" " * 399] * 100],
+    }
+    began = time.process_time()
+    for ending, hostile in texts.items():
+        (_, *lines) = only(part(f"a.{ending}", hostile))["lines"]
+        assert [text_of(line) for line in lines] == hostile, ending
+    assert time.process_time() - began < 120
+
+
 def test_a_difference_that_is_cut_off_within_a_part_shows_what_there_is() -> None:
     text = part("a.py", ["x = 1", "y = 2", "z = 3"])
     for end in range(len(text)):
