@@ -294,4 +294,5 @@ ELSEWHERE = {
         Who.BEHIND,
         "leave a process behind",
     ): f"{_CANDIDATE}::test_what_a_candidate_leaves_ends_with_it_or_with_the_grade",
+    (Who.BEHIND, "leave a file"): f"{_CANDIDATE}::test_what_a_candidate_leaves_where_everybody_may_write",
 }

@@ -297,6 +297,16 @@ def test_a_full_disk_is_the_candidates_own(tree: Path, level: str) -> None:
         run_candidate(tree, "solution.py:value", text, seal=[level])
 
 
+def test_what_a_candidate_leaves_where_everybody_may_write(tree: Path, level: str) -> None:
+    left = Path("/var/tmp", f"coral-test-{os.getpid()}")
+    try:
+        with contextlib.suppress(Fail):
+            run_candidate(tree, "solution.py:value", f"open({str(left)!r}, 'w').write('x')", seal=[level])
+        assert left.exists() == (expected(Who.BEHIND, "leave a file", level) is Outcome.OPEN)
+    finally:
+        left.unlink(missing_ok=True)
+
+
 def test_what_a_candidate_leaves_ends_with_it_or_with_the_grade(tree: Path, level: str) -> None:
     seconds = f"300.{time.time_ns()}"  # by which it is told from everybody else's
 
