@@ -84,9 +84,17 @@ class RaySection(Section):
 
 def checked_address(text: str) -> str:
     """Return the address of a cluster's head, or nothing. Raise ValueError for any other text."""
-    if text and not re.fullmatch(r"[^\s:/]+:[0-9]{1,5}", text):
-        raise ValueError("must be host:port, such as 10.0.0.1:6379")
+    if text and not _is_address(text):
+        raise ValueError("must be host:port, such as 10.0.0.1:6379, with a port from 1 to 65535")
     return text
+
+
+def _is_address(text: str) -> bool:
+    found = re.fullmatch(r"([^\s:/]+):([0-9]{1,5})", text)
+    try:
+        return found is not None and 0 < int(found[2]) < 65536 and bool(found[1].encode("idna"))
+    except UnicodeError:  # as for "10.0.0..1": the look-up of the address would fail with it
+        return False
 
 
 def check_executor(executor: str, ray: RaySection, slots: int | None, *, has_setup: bool) -> None:

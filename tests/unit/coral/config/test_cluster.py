@@ -8,7 +8,10 @@ from coral.config.model import GraderSection
 from coral.grading.remote import resources_of
 
 
-@pytest.mark.parametrize("address", ["localhost", "ray://10.0.0.1:10001", "10.0.0.1:", "10.0.0.1:6379/x"])
+@pytest.mark.parametrize(
+    "address",
+    ["localhost", "ray://10.0.0.1:10001", "10.0.0.1:", "10.0.0.1:6379/x", "10.0.0.1:66379", "h:0", "10.0.0..1:6379"],
+)
 def test_an_address_is_a_host_and_a_port(address: str) -> None:
     with pytest.raises(ValidationError, match="must be host:port, such as"):
         RaySection(address=address)
