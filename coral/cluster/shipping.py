@@ -7,7 +7,7 @@ import hashlib
 import os
 import stat
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,9 @@ _GUARD = (
     "cluster/guard_protocol.py",
     "cluster/guard_server.py",
 )
-_NOT_PACKED = frozenset({"__pycache__", ".git"})
+_NOT_PACKED = frozenset(
+    {"__pycache__", ".git"}
+)  # of the grader's files. A checkout has what its commit has, and no more
 MOST_BASES = 4
 SMALL = 64 << 10  # bytes of a checkout that is sent whole
 
@@ -69,7 +71,7 @@ class Shipping:
         with self._lock:
             state = _state(private)
             if private not in self._packed or self._packed[private][0] != state:
-                data = pack(_listed(_sources(private)))
+                data = pack(_listed(_sources(private), _NOT_PACKED))
                 self._packed[private] = state, digest(data), data
             _, sha, data = self._packed[private]
             return sha, data
@@ -135,28 +137,28 @@ def _sources(private: Path) -> dict[str, Path]:
 def _state(folder: Path) -> list[tuple[str, int, int, int, int]]:
     """Return the name, inode, size and times of all that is packed: they differ after any file was changed."""
     found = []
-    for name, path in _listed({"": folder}):
+    for name, path in _listed({"": folder}, _NOT_PACKED):
         status = path.lstat()
         found.append((name, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
     return found
 
 
-def _listed(sources: Mapping[str, Path]) -> Iterable[tuple[str, Path]]:
-    """Yield all that is below the sources, with its name in the archive."""
+def _listed(sources: Mapping[str, Path], left_out: Collection[str] = ()) -> Iterable[tuple[str, Path]]:
+    """Yield all that is below the sources, with its name in the archive. `left_out`: names of what is not."""
     for name, source in sorted(sources.items()):
         yield name, source
         if source.is_dir() and not source.is_symlink():
-            yield from _below(source, name)
+            yield from _below(source, name, left_out)
 
 
-def _below(folder: Path, name: str) -> Iterable[tuple[str, Path]]:
+def _below(folder: Path, name: str, left_out: Collection[str]) -> Iterable[tuple[str, Path]]:
     with os.scandir(folder) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
-        if entry.name not in _NOT_PACKED:
+        if entry.name not in left_out:
             yield f"{name}/{entry.name}", Path(entry.path)
             if entry.is_dir(follow_symlinks=False):
-                yield from _below(Path(entry.path), f"{name}/{entry.name}")
+                yield from _below(Path(entry.path), f"{name}/{entry.name}", left_out)
 
 
 def digest(data: bytes) -> str:

@@ -27,10 +27,16 @@ def test_neither_the_order_nor_the_time_in_which_files_are_made_matters(tmp_path
     assert digest(checkout(first)) != digest(checkout(second))
 
 
-def test_what_python_compiled_and_git_keeps_is_not_sent(tmp_path: Path) -> None:
-    folder = write(tmp_path / "a", ("run.sh", "__pycache__/x.pyc", "b/.git/HEAD"))
+def test_what_python_compiled_and_git_keeps_beside_the_graders_files_is_not_sent(tmp_path: Path) -> None:
+    private = write(tmp_path / "private", ("grade.py", "__pycache__/x.pyc", "b/.git/HEAD"))
+    _, data = Shipping().archive(private)
+    assert [one.name for one in entries(data) if one.name.startswith("private/")] == ["private/b", "private/grade.py"]
+
+
+def test_a_checkout_is_sent_with_all_that_its_commit_has(tmp_path: Path) -> None:
+    folder = write(tmp_path / "a", ("run.sh", "__pycache__/data.txt"))
     unpack(entries(checkout(folder)), tmp_path)
-    assert sorted(path.name for path in (tmp_path / "candidate").rglob("*")) == ["b", "run.sh"]
+    assert (tmp_path / "candidate" / "__pycache__" / "data.txt").read_text() == "__pycache__/data.txt"
 
 
 def parcel(shipping: Shipping, folder: Path, **files: bytes) -> Parcel:
