@@ -13,6 +13,7 @@ from coral.journal.lines import Lines
 from coral.journal.segments import segments
 from coral.reading import settings
 from coral.reading.budgets import unknown_use, used, used_by
+from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView
 from coral.runs.verify import verified
 from coral.views import format
@@ -52,13 +53,8 @@ def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
     else:
         gain = format.delta(value, view.baseline)
         than = f"{gain} against the seed's {seed}" if gain else "the seed has no score"
-        checked = verified(view.layout).get(str(best.number), {}).get("is_same") is True
-        yield (
-            "Best, proven",
-            best_score,
-            f"#{best.number} by {format.line(best.agent, 60)}, {than}"
-            + (", graded again with the same score" if checked else ""),
-        )
+        who = f"#{best.number} by {format.line(best.agent, 60)}"
+        yield "Best, proven", best_score, f"{who}, {than}{_graded_again(view, best.number)}"
     if lead.data.get("proven") is False:
         who = f"#{lead.text('number')} by {lead.text('agent', 60)}, not proven to be better"
         yield "Lead", lead_score, who
@@ -70,6 +66,16 @@ def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
         yield "Time to the best", format.duration(curve.to_best), f"in {format.plural(len(curve.gained), 'step')}"
     if use := used(view):
         yield "Use", use, "by the models of the agents"
+
+
+def _graded_again(view: RunView, number: int) -> str:
+    """Return what grading an attempt again, strictly, has shown; empty if nobody has verified it."""
+    found = LenientJson(verified(view.layout)).inner(str(number))
+    score, recorded = format.score(found.number("score")), format.score(found.number("recorded"))
+    if found.data.get("is_same") is True:
+        return f", graded again with {'the same score' if score == recorded else f'{score}, within the noise'}"
+    now = found.text("reason") if found.number("score") is None else f"it scored {score}"
+    return f", NOT verified: graded again, {now}" if found else ""
 
 
 def _ended(view: RunView) -> str:

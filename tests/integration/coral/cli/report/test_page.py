@@ -1,5 +1,6 @@
 """A report: whole, self-contained, and deaf to whatever agents wrote into it."""
 
+import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -110,6 +111,22 @@ def test_a_page_says_what_came_of_the_run(finished: Layout) -> None:
     ):
         assert part in text
     assert re.search(r"Messages of each heartbeat.*reflect 3 2 1", text)
+
+
+@pytest.mark.parametrize(
+    ("verification", "said"),
+    [
+        ({"recorded": 2.0, "score": 2.0, "is_same": True}, "the seed's 1, graded again with the same score Attempts"),
+        ({"recorded": 2.0, "score": 2.1, "is_same": True}, "the seed's 1, graded again with 2.1, within the noise A"),
+        ({"recorded": 2.0, "score": 1.5, "is_same": False}, ", NOT verified: graded again, it scored 1.5 Attempts"),
+        ({"score": None, "reason": "a crash", "is_same": False}, ", NOT verified: graded again, a crash Attempts"),
+        ([], "the seed's 1 Attempts"),
+    ],
+)
+def test_a_page_says_what_grading_the_best_again_has_shown(verification: object, said: str, finished: Layout) -> None:
+    finished.verified.parent.mkdir(exist_ok=True)
+    finished.verified.write_text(json.dumps({"4": verification}))
+    assert said in " ".join(" ".join(Page(page(RunView(finished))).text).split())
 
 
 def test_tables_and_pictures_can_be_listened_to(finished: Layout) -> None:
