@@ -202,7 +202,12 @@ def test_consolidate_asks_for_a_synthesis_and_a_skill_and_checkpoint_says_how_to
 
 def test_redirect_names_the_others_and_where_to_start() -> None:
     text = render_file("redirect", {**example_context(), "own": {**example_context()["own"], "stagnant": 5}})
-    for demand in ("5 of your attempts in a row", "on 2.5312 (#17)", "ceiling", "different family"):
+    for demand in (
+        "5 of your attempts in a row",
+        "did not improve (your best: 2.5312, #17)",
+        "ceiling",
+        "different family",
+    ):
         assert demand in text
     for number in (21, 19):
         assert f"coral show {number} --diff" in text
