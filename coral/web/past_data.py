@@ -18,7 +18,7 @@ def past(view: RunView, asked: Mapping[str, str]) -> dict[str, object]:
         when = format.run_clock(at)
         raise CoralError(f"cannot show {view.name} at {when}: it began later", "choose a later moment")
     then = fleet_data.fleet(PastRun(view.layout, memory))
-    return {**then, "task": view.task, "warnings": [], "wall": memory.wall}
+    return {**then, "warnings": [], "wall": memory.wall}
 
 
 def _seconds(given: str) -> float:

@@ -150,14 +150,18 @@ def _one_line(plain: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class PastRun(RunView):
-    """A run at an earlier time. Its status is made from the journal up to then; status.json, which shows the present,
-    is not read."""
+    """A run at an earlier time. Its status is made from the journal up to then; of status.json, which shows the
+    present, only the task's name is read."""
 
     memory: RecoveredState
 
     @cached_property
     def status(self) -> LenientJson:
         return LenientJson(past_status(self.memory))
+
+    @property
+    def task(self) -> str:
+        return RunView(self.layout).task
 
     @property
     def state(self) -> str:

@@ -181,6 +181,11 @@ def test_the_fleet_is_shown_as_it_was(
     assert [row[2] for row in rows] == launches
 
 
+def test_the_task_is_named_as_at_present(clerk: Clerk, shown: Shown, layout: Layout) -> None:
+    layout.status.write_text('{"task": "two words", "attempts": 9}')
+    assert shown("replay", "--at", "4s").startswith(f"two words · {layout.root.name} · running")
+
+
 def test_a_past_time_is_found_in_any_segment(layout: Layout, shown: Shown) -> None:
     clerk = Clerk(layout.journal, long=1)
     clerk.play()
