@@ -238,11 +238,12 @@ def slug(name: str) -> str:
 
 
 def runs_under(folder: Path) -> list[Layout]:
-    """Return the runs in `folder`, or one level deeper in `<folder>/<task>`, newest first."""
+    """Return the runs in `folder`, or one level deeper in `<folder>/<task>`, newest first; each once, whatever links
+    lead to it."""
     children = _folders(folder)
     grandchildren = [run for child in children if not _is_run(child) for run in _folders(child)]
-    found = [path for path in (*children, *grandchildren) if _is_run(path)]
-    return [Layout(path.resolve()) for path in sorted(found, key=lambda path: (path.name, str(path)), reverse=True)]
+    found = {path.resolve() for path in (*children, *grandchildren) if _is_run(path)}
+    return [Layout(path) for path in sorted(found, key=lambda path: (path.name, str(path)), reverse=True)]
 
 
 def find_runs(cwd: Path) -> Path | None:

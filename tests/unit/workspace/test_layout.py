@@ -39,6 +39,15 @@ def test_names_of_runs_sort_by_time_and_the_newest_comes_first(tmp_path: Path) -
     assert runs_under(tmp_path / "runs" / "b") == [runs[2], runs[0]]
 
 
+def test_a_link_to_a_run_is_no_other_run(tmp_path: Path) -> None:
+    names = ("20300101-000000-aaaa", "20300102-000000-aaaa")
+    older, newer = (Layout(tmp_path / "runs" / "toy" / name) for name in names)
+    for layout in (older, newer):
+        create(layout, [])
+    (tmp_path / "runs" / "toy" / "the-latest").symlink_to(older.root.name)
+    assert runs_under(tmp_path / "runs") == [newer, older]
+
+
 def test_a_run_has_its_folders_and_private_is_private_and_creating_again_keeps_what_is_there(run: Layout) -> None:
     for folder in (run.private, run.logs_of_all, run.states):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
