@@ -18,7 +18,7 @@ from coral.reading import lenient_json, visibility
 from coral.reading.lenient_json import LenientJson
 from coral.views import format
 from coral.views.holdout import Compared, HeldOut, compare
-from workspace.layout import Layout, can_see_private
+from workspace.layout import Layout, can_see_private, slug
 
 MANY = 2000  # records; reading more takes long enough to say so
 
@@ -98,6 +98,11 @@ class RunView:
     @property
     def task(self) -> str:
         return self.status.text("task") or self.layout.root.parent.name
+
+    @property
+    def slug(self) -> str:
+        """The task's name as files, folders and branches have it, wherever the run's folder was copied to."""
+        return slug(self.task) or self.layout.root.parent.name
 
     @property
     def name(self) -> str:

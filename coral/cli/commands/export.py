@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     if args.patch:
         return _patch(view, attempt, args.patch, as_json=args.json)
     repository = _repository(view, args.repo)
-    branch = args.branch or f"coral/{view.layout.root.parent.name}-{attempt.number}"
+    branch = args.branch or f"coral/{view.slug}-{attempt.number}"
     made = _make_branch(view, attempt, repository, branch)
     place = repository.parent if repository.name == ".git" else repository
     if args.json:

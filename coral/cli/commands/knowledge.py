@@ -7,14 +7,16 @@ from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.send_request import as_operator
 from coral.errors import CoralError
+from coral.reading.run_view import RunView
 from coral.views import format
 from workspace.layout import folder_of_runs
 
 FOLDER = "knowledge"
+JSON_HELP = "for programs: to, notes, skills"
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--json", action="store_true", help="for programs: {written}")
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
     verbs = parser.verbs()
     publish = verbs.add_parser(
         "publish", help="write a run's conclusions and skills into a folder", example="--to ~/team-knowledge"
@@ -22,7 +24,9 @@ def add_arguments(parser: Parser) -> None:
     publish.add_argument(
         "--to", metavar="FOLDER", help=f"a folder that may hold many runs (default: {FOLDER}/ beside runs/)"
     )
-    publish.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for programs: {written}")
+    publish.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="for programs: to, notes, skills"
+    )
     run_lookup.add_arguments(publish)
 
 
@@ -42,7 +46,7 @@ def _publish(args: argparse.Namespace) -> int:
         hint = "a synthesis, dead ends and notes that the records support are published; `coral notes` shows the notes"
         raise CoralError(f"cannot publish {layout.root.name}: it has no conclusions and no skills", hint)
     folder = Path(args.to).expanduser() if args.to else folder_of_runs(layout).parent / FOLDER
-    to = folder / layout.root.parent.name / layout.root.name
+    to = folder / RunView(layout).slug / layout.root.name
     publish(earlier, to)
     if args.json:
         return print_json({"to": str(to), "notes": len(earlier.notes), "skills": len(earlier.skills)})

@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     view = RunView(run_lookup.run_of(args))
     from coral.cli.report.page import page  # takes longer to import than to find the run
 
-    target = Path(args.output or f"{view.layout.root.parent.name}-{view.name}.html").expanduser()
+    target = Path(args.output or f"{view.slug}-{view.name}.html").expanduser()
     data = page(view).encode("utf-8", "replace")
     write_result(target, data, force=args.force or args.output is None)
     if args.json:

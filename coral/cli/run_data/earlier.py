@@ -51,7 +51,7 @@ def of_run(layout: Layout) -> EarlierKnowledge:
     others = (knowledge.parse(note) for note in reversed(knowledge.notes))
     kept = (note for note in others if not note.is_synthesis and not note.is_earlier and _holds(knowledge, note))
     skills = (skill for folder in folders(layout) for skill in list_skills(folder) if _is_for_others(skill))
-    label = f"{layout.root.parent.name}-{layout.root.name}"
+    label = f"{knowledge.view.slug}-{layout.root.name}"
     return EarlierKnowledge(label, tuple(islice((*latest, *kept), MOST)), tuple(islice(skills, MOST)))
 
 

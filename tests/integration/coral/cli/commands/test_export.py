@@ -106,6 +106,14 @@ def test_a_branch_on_the_commit_that_holds_the_seed(repo: Path, coral) -> None:
     assert "Attempt #1 by agent-1, score 2" in git(repo, "log", "-1", "--format=%b", "coral/toy-1")
 
 
+def test_the_branch_of_a_run_that_was_copied_has_the_name_of_its_task(repo: Path, coral) -> None:
+    (layout,) = runs_under(repo / "runs")
+    copy = repo.parent / "kept" / "the best run"
+    shutil.copytree(layout.root, copy, symlinks=True)
+    Layout(copy).status.write_text(json.dumps({"task": "Toy"}))
+    assert "git switch coral/toy-1" in coral("export", "1", "--run", str(copy), "--repo", str(repo))[1]
+
+
 def test_a_branch_is_never_overwritten(repo: Path, coral) -> None:
     assert coral("export", "1", "--branch", "best")[0] == 0
     assert "cannot make the branch best: it exists" in coral("export", "1", "--branch", "best")[2]

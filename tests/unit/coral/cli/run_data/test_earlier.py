@@ -1,6 +1,7 @@
 """What a run has learned is published, and brought into a new run, where it is no evidence."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,6 +106,11 @@ def test_a_run_s_knowledge_is_published_for_a_team(run: Layout, shown: Shown, tm
         bring_in(found, later.shared)
         assert all(note.is_earlier for note in find_notes([later.shared]))
     assert shown("knowledge", "publish").startswith(f"3 notes and 1 skill in {tmp_path}/knowledge/toy/")
+    assert f"for programs: {', '.join(published)}" in " ".join(shown("knowledge", "publish", "--help").split())
+    copy = tmp_path / "kept" / "mine"
+    shutil.copytree(run.root, copy, symlinks=True)
+    assert f"in {team}/toy/mine\n" in shown("knowledge", "publish", "--to", str(team), "--run", str(copy))
+    assert of_run(Layout(copy)).label == "toy-mine"
 
 
 def test_what_cannot_be_taken_or_published_says_why(
