@@ -48,6 +48,15 @@ def used_by(agent: LenientJson, unknown: Unknown, *, briefly: bool = False) -> s
     )
 
 
+def trials(status: LenientJson) -> str:
+    """Return in words how many trials of numbers `budget.attempts` has counted, which are no attempts elsewhere; empty
+    if there is none, or no such budget."""
+    counted = [found.integer("used") for found in status.objects("budgets") if found.text("key") == BudgetKey.ATTEMPTS]
+    attempts = status.integer("attempts")
+    count = counted[0] - attempts if counted and counted[0] is not None and attempts is not None else 0
+    return f"{format.plural(count, 'trial')} of numbers" if count > 0 else ""
+
+
 def uses(status: LenientJson, late: float) -> list[BudgetUse]:
     """Return the use of each budget. `late`: the age of the status in seconds."""
     clock = (status.number("clock") or 0.0) + late

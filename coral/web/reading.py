@@ -20,7 +20,7 @@ from coral.cli.ui.events import event_text, is_step
 from coral.cli.ui.notes_diff import changes
 from coral.cli.ui.notes_page import body_of
 from coral.reading.attempt_rows import with_scores
-from coral.reading.budgets import Unknown, per_hour, unknown_use, used, used_by, uses
+from coral.reading.budgets import Unknown, per_hour, trials, unknown_use, used, used_by, uses
 from coral.reading.curve import read_sample
 from coral.reading.knowledge_view import KnowledgeView
 from coral.reading.lenient_json import LenientJson
@@ -60,6 +60,7 @@ __all__ = [
     "send_request",
     "set_request",
     "text_of",
+    "trials",
     "unknown_use",
     "used",
     "used_by",

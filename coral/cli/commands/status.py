@@ -22,7 +22,7 @@ from coral.fleet.health import HealthLevel
 from coral.fleet.reasons import BudgetKey, ReasonKind, RunEndKind
 from coral.reading import visibility
 from coral.reading.beat_spans import spans
-from coral.reading.budgets import used
+from coral.reading.budgets import trials, used
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_health import run_health
 from coral.reading.run_view import RunView, is_seed
@@ -140,7 +140,7 @@ def _work(view: RunView) -> Text:
     confirmations = status.integer("confirmations") or 0
     again = [format.plural(confirmations, "confirmation")] if confirmations else []
     attempts = format.plural(view.attempts, "attempt") + _failed(view)
-    parts = [attempts, *again, *([use] if (use := used(view)) else [])]
+    parts = [part for part in (attempts, trials(status), *again, used(view)) if part]
     if view.state not in ("running", "stopping"):
         return Text(" · ".join(parts))
     if running := grading.integers("running"):

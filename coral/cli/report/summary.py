@@ -12,7 +12,7 @@ from coral.errors import CoralError
 from coral.journal.lines import Lines
 from coral.journal.segments import segments
 from coral.reading import settings
-from coral.reading.budgets import unknown_use, used, used_by
+from coral.reading.budgets import trials, unknown_use, used, used_by
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView
 from coral.runs.verify import verified
@@ -58,7 +58,8 @@ def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
     if lead.data.get("proven") is False:
         who = f"#{lead.text('number')} by {lead.text('agent', 60)}, not proven to be better"
         yield "Lead", lead_score, who
-    yield "Attempts", str(view.attempts), f"{view.failed} failed" if view.failed else "none failed"
+    failed = f"{view.failed} failed" if view.failed else "none failed"
+    yield "Attempts", str(view.attempts), f"{failed}, {beside} beside them" if (beside := trials(status)) else failed
     agents = len(status.objects("agents")) or len(view.agents())
     at_least = "at least " if status.number("clock") is None else ""  # the last attempt was published then
     yield "Time", f"{at_least}{format.duration(curve.end)}", f"with {format.plural(agents, 'agent')}"

@@ -35,10 +35,11 @@ export function Score({ run, fleet }) {
   const than = score.has_seed ? `${score.gain} against the seed's ${score.seed}` : "the seed has no score";
   const seed = score.has_seed ? "the seed: nobody has beaten it" : "no attempt has a score";
   const best = score.number === null ? seed : html`<${Attempt} run=${run} number=${score.number} /> by <bdi>${score.agent}</bdi>, ${than}`;
+  const failed = fleet.failed ? `${fleet.failed} failed` : "none failed";
   return html`<dl class="tiles" aria-label="Where the run stands">
     ${tile(score.number === null ? "Best" : "Best, proven", score.best || "none", best)}
     ${score.lead ? tile("Lead", score.lead.score, html`<${Attempt} run=${run} number=${score.lead.number} /> by <bdi>${score.lead.agent}</bdi>, not proven`) : null}
-    ${tile("Attempts", fleet.attempts, fleet.failed ? `${fleet.failed} failed` : "none failed")}
+    ${tile("Attempts", fleet.attempts, fleet.trials ? `${failed}, ${fleet.trials} beside them` : failed)}
     ${fleet.used ? tile("Used", fleet.used, fleet.per_hour) : null}
   </dl>`;
 }

@@ -49,7 +49,9 @@ def test_the_score_and_the_agents_are_told(layout: Layout) -> None:
 
 def test_a_budget_has_its_share_and_its_forecast(layout: Layout) -> None:
     write_status(layout, budgets=[{"key": "attempts", "limit": 100, "used": 25}])
-    (budget,) = fleet_of(layout)["budgets"]
+    fleet = fleet_of(layout)
+    (budget,) = fleet["budgets"]
+    assert (fleet["attempts"], fleet["trials"]) == (4, "21 trials of numbers")
     assert (budget["share"], budget["amounts"]) == (0.25, "25 of 100")
     assert budget["left"] == "~30 min left"
 

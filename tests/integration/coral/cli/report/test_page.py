@@ -113,6 +113,12 @@ def test_a_page_says_what_came_of_the_run(finished: Layout) -> None:
     assert re.search(r"Messages of each heartbeat.*reflect 3 2 1", text)
 
 
+def test_a_page_says_why_a_budget_has_counted_more_attempts(finished: Layout) -> None:
+    write_status(finished, failed=1, budgets=[{"key": "attempts", "limit": 6, "used": 6}])
+    text = " ".join(" ".join(Page(page(RunView(finished))).text).split())
+    assert "Attempts 4 1 failed, 2 trials of numbers beside them" in text
+
+
 @pytest.mark.parametrize(
     ("verification", "said"),
     [

@@ -93,6 +93,11 @@ def test_own_budgets_in_that_command_exceed_what_every_agent_used(layout: Layout
     assert "continue it with `coral resume budget.per_agent.money=12`" in shown("status").replace("\n", " ")
 
 
+def test_status_says_why_a_budget_has_counted_more_attempts(layout: Layout, shown: Shown) -> None:
+    write_status(layout, budgets=[{"key": "attempts", "limit": 10, "used": 6}])
+    assert shown("status").splitlines()[2] == "4 attempts · 2 trials of numbers"
+
+
 def test_status_shows_what_was_spent_where_that_is_known(layout: Layout, shown: Shown) -> None:
     agents = [
         agent_status("agent-1", spent={"tokens": 1200, "money": 2.5}),

@@ -8,7 +8,7 @@ from sample import write_status
 from coral.cli.ui.budgets import bars
 from coral.config.load import frozen
 from coral.config.model import TaskFile
-from coral.reading.budgets import forecast, per_hour, unknown_use, used, used_by
+from coral.reading.budgets import forecast, per_hour, trials, unknown_use, used, used_by
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView
 from workspace.layout import Layout
@@ -107,6 +107,16 @@ def test_the_use_of_an_agent_that_reports_nothing_is_not_known() -> None:
     partly = LenientJson({"name": "agent-3", "spent": {"tokens": 5000, "money": 1.5}})
     assert used_by(partly, unknown) == "5.0k tokens, at least $1.50"
     assert used_by(partly, unknown, briefly=True) == "at least $1.50"
+
+
+@pytest.mark.parametrize(
+    ("attempts", "said"),
+    [(27, "3 trials of numbers"), (29, "1 trial of numbers"), (30, ""), (None, "")],
+)
+def test_the_trials_that_a_budget_counts_are_told(attempts: int | None, said: str) -> None:
+    budgets = [{"key": "money", "limit": 5, "used": 99}, {"key": "attempts", "limit": 30, "used": 30}]
+    assert trials(LenientJson({"attempts": attempts, "budgets": budgets})) == said
+    assert trials(LenientJson({"attempts": attempts, "budgets": budgets[:1]})) == ""
 
 
 def test_time_goes_on_while_the_status_grows_old() -> None:
