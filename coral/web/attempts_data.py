@@ -1,13 +1,13 @@
 """The data about attempts: a table of many, all that is known of one, and what one changed."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from attempts.index import query
 from attempts.index.listing import ListOrder, Sought, page
 from attempts.index.metrics import MetricRange
 from attempts.index.query import Named, Wanted
-from attempts.noise import summary
+from attempts.noise import deviation, mean, median
 from attempts.record import Attempt, Kind, Verdict
 from coral.errors import CoralError
 from coral.views import format
@@ -81,11 +81,16 @@ def number_in(asked: Mapping[str, str], name: str, default: int) -> int:
     return int(given)
 
 
+def verdict(record: Attempt) -> str:
+    """Return the verdict as pages show it: a grade of the seed has none."""
+    return "the seed" if record.kind is Kind.BASELINE else record.verdict
+
+
 def _row(view: RunView, record: Attempt, score: str) -> Json:
     return {
         "number": record.number,
         "score": score,
-        "verdict": record.verdict,
+        "verdict": verdict(record),
         "best": record.number == view.proven,
         "kind": record.kind,
         "of": record.of,
@@ -122,12 +127,18 @@ def one(view: RunView, number: int) -> Json:
         "channel": record.channel,
         "sealed_by": record.seal,
         "seconds": format.duration(record.seconds),
-        "measured": summary(measured.scores) if measured.count > 1 else None,
+        "measured": _measured(measured.scores) if measured.count > 1 else "",
         "files": artifacts.listed(view, number),
         "ancestors": [{"number": held.attempt.number, "score": format.score(held.median)} for held in ancestors],
         "children": children[:CHILDREN],
         "more_children": max(0, len(children) - CHILDREN),
     }
+
+
+def _measured(scores: Sequence[float]) -> str:
+    """Return what `coral show` says of several grades, without each of them."""
+    middle = f"median {format.score(median(scores))}, mean {format.score(mean(scores))}"
+    return f"{len(scores)} times: {middle}, standard deviation {deviation(scores):.2g}"
 
 
 def built_on(rows: query.Rows, commit: str, number: int) -> list[int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from coral.errors import CoralError
 from coral.views import format
+from coral.web.attempts_data import verdict
 from coral.web.reading import KnowledgeView, RunView, changes, rendered, with_scores
 from workspace.history import versions
 from workspace.notes import Note, NumberedNote, RawNote
@@ -48,7 +49,7 @@ def conclusion(held: KnowledgeView, note: Note, text: str) -> Json:
     return {
         "html": rendered(text),
         "attempts": [
-            {"number": record.number, "score": score, "verdict": record.verdict}
+            {"number": record.number, "score": score, "verdict": verdict(record)}
             for record, score in zip(found, scores, strict=True)
         ],
         "left_out": len(cited) - len(numbers),

@@ -82,6 +82,7 @@ def test_a_change_is_coloured_and_files_are_shown_and_run_nothing(
 ) -> None:
     page, number = tab(served.address), best_of(layout)
     go(page, layout, f"attempts/{number}")
+    expect(page.locator("h2").first).to_contain_text("(the best)")
     page.get_by_label("against").select_option("the seed")
     added = page.locator(".diff .added", has_text="return [row * 3 for row in rows]")
     expect(added.locator(".t-keyword", has_text="return")).to_have_count(1)

@@ -322,6 +322,9 @@ def test_an_attempt_that_a_text_names_is_shown_where_it_is_pointed_at(layout: La
     expect(page.get_by_role("tooltip")).to_contain_text("#4 2 new best by agent-1")
     page.keyboard.press("Escape")
     expect(page.get_by_role("tooltip")).to_have_count(0)
+    go(page, layout, "attempts")
+    page.locator("a[data-attempt='0']").hover()
+    expect(page.get_by_role("tooltip")).to_have_text("#0 1 the seed")
 
 
 def test_the_operator_steers_and_is_asked_before_something_ends(tmp_path, tab: Tab) -> None:

@@ -56,6 +56,8 @@ export function Hint({ run }) {
     };
   }, [run]);
   if (!shown) return null;
-  const text = shown.error || `#${shown.number} ${shown.score} ${shown.verdict} by ${shown.agent}: ${shown.title || shown.reason}`;
+  const by = shown.agent ? ` by ${shown.agent}` : "";
+  const title = shown.kind === "baseline" ? "" : `: ${shown.title || shown.reason}`;
+  const text = shown.error || `#${shown.number} ${shown.score} ${shown.verdict}${by}${title}`;
   return html`<div class="hint" role="tooltip" style=${{ left: `${shown.left}px`, top: `${shown.top}px` }}><bdi>${text}</bdi></div>`;
 }

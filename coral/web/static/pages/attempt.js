@@ -9,13 +9,12 @@ export function One({ run, number }) {
 
 function Details({ run, one }) {
   const fact = (name, value) => (value ? html`<div><dt><bdi>${name}</bdi></dt><dd>${value}</dd></div>` : null);
-  const measured = one.measured && `${one.measured.count} times: median ${one.measured.median}, mean ${one.measured.mean}, standard deviation ${one.measured.deviation}`;
-  return html`<h2>#${one.number} <span class="figure">${one.score}</span> <${Verdict} verdict=${one.kind === "baseline" ? "the seed" : one.verdict} /></h2>
+  return html`<h2>#${one.number} <span class="figure">${one.score}</span> <${Verdict} verdict=${one.verdict} />${one.best ? " (the best)" : ""}</h2>
     <p><bdi>${one.title}</bdi></p>
     ${one.reason ? html`<p class="trouble">${one.reason}</p>` : null}
     <dl class="pairs">
       ${fact("by", one.agent)}${fact("against the seed", one.gain)}${fact("kind", one.of === null ? one.kind : html`${one.kind} of <${Attempt} run=${run} number=${one.of} />`)}
-      ${fact("measured", measured)}${fact("graded", `${one.ago}, in ${one.seconds}`)}${fact("commit", html`<code>${one.commit.slice(0, 12)}</code>`)}
+      ${fact("measured", one.measured)}${fact("graded", `${one.ago}, in ${one.seconds}`)}${fact("commit", html`<code>${one.commit.slice(0, 12)}</code>`)}
       ${fact("channel", one.score ? one.channel : "")}${fact("agent sealed", one.sealed_by)}</dl>
     ${one.metrics.length ? html`<h3>Metrics</h3><dl class="pairs">${one.metrics.map(([name, value]) => fact(name, html`<bdi>${value}</bdi>`))}</dl>` : null}
     <h3>Lineage</h3><${Family} run=${run} one=${one} />

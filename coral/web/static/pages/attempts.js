@@ -91,7 +91,7 @@ function Heading({ name, title, wanted, sort }) {
 function Row({ run, row, metric }) {
   return html`<tr data-row=${row.number}><th scope="row" class="number"><${Attempt} run=${run} number=${row.number} /></th>
     <td class=${`number ${row.best ? "best" : ""}`}>${row.score}</td>${metric ? html`<td class="number">${row.metric}</td>` : null}
-    <td><${Verdict} verdict=${row.kind === "baseline" ? "the seed" : row.verdict} />${row.best ? " (the best)" : ""}</td>
+    <td><${Verdict} verdict=${row.verdict} />${row.best ? " (the best)" : ""}</td>
     <td>${row.kind}${row.of === null ? "" : ` of #${row.of}`}${row.epoch === null ? "" : `, epoch ${row.epoch}`}</td><td><bdi>${row.agent}</bdi></td>
     <td><time datetime=${row.at}>${row.ago}</time></td><td class="title"><bdi>${row.title}</bdi>${row.reason ? html` <span class="quiet">${row.reason}</span>` : null}</td></tr>`;
 }

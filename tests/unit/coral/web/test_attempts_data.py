@@ -139,7 +139,8 @@ def test_of_what_was_measured_again_the_median_is_shown_and_sorted_by(layout: La
     ]
     assert numbers(table(layout, order="score", most=2, offset=2)) == [6, 4]
     one = client.get(f"{run}/4").json()
-    assert (one["score"], one["gain"], one["measured"]["count"]) == ("1.2", "+0.2", 3)
+    assert (one["score"], one["gain"]) == ("1.2", "+0.2")
+    assert one["measured"] == "3 times: median 1.2, mean 1.433333333, standard deviation 0.49"
     assert client.get(f"{run}/4/hint").json()["score"] == "1.2"
     Store(layout.attempts).publish(attempt(7, 1.75, parent=f"{4:040x}"))
     above = client.get(f"{run}/7").json()["ancestors"]
@@ -155,6 +156,13 @@ def test_a_hint_is_short(layout: Layout) -> None:
     hint = visitor(layout).get(f"/api/runs/{layout.root.name}/attempts/4/hint").json()
     assert (hint["score"], hint["best"], hint["title"]) == ("2", True, "try 4")
     assert "feedback" not in hint
+
+
+def test_the_seed_is_called_the_seed(layout: Layout) -> None:
+    client = visitor(layout)
+    for path in ("0", "0/hint"):
+        assert client.get(f"/api/runs/{layout.root.name}/attempts/{path}").json()["verdict"] == "the seed"
+    assert table(layout, way="up")["rows"][0]["verdict"] == "the seed"
 
 
 def test_a_record_that_is_damaged_is_told_in_words(layout: Layout) -> None:

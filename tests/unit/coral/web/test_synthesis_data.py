@@ -45,6 +45,7 @@ def test_each_conclusion_is_judged_by_its_own_figures(layout: Layout) -> None:
     told = page["conclusions"]
     assert [one["state"] for one in told] == ["supported", "disputed", "unchecked", "disputed"]
     assert [[held["number"] for held in one["attempts"]] for one in told] == [[0, 1], [4], [], []]
+    assert [held["verdict"] for held in told[0]["attempts"]] == ["the seed", "new best"]
     assert told[1]["disputed"] == ["#4 scores 9: the record says 2"]
     assert told[3]["disputed"] == ["#99: there is no such attempt"]
     assert "In short:" in page["html"]
