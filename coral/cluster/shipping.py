@@ -24,9 +24,7 @@ _GUARD = (
     "cluster/guard_protocol.py",
     "cluster/guard_server.py",
 )
-_NOT_PACKED = frozenset(
-    {"__pycache__", ".git"}
-)  # of the grader's files. A checkout has what its commit has, and no more
+_NOT_PACKED = frozenset({"__pycache__", ".git"})  # of the grader's files; a checkout has what its commit has
 MOST_BASES = 4
 SMALL = 64 << 10  # bytes of a checkout that is sent whole
 
