@@ -131,14 +131,9 @@ class Arena:
     def stop(self, run: Started) -> None:
         self._stop(run.layout)
 
-    def wait_for_end(self, run: Started, seconds: float, tell: Callable[[], None] = lambda: None) -> None:
-        """Wait until the run has ended by itself, by its budget. `tell`: called at each look."""
-
-        def ended() -> bool:
-            tell()
-            return holder(run.layout.lock) is None
-
-        wait_until(ended, seconds, "the end of the run")
+    def wait_for_end(self, run: Started, seconds: float) -> None:
+        """Wait until the run has ended by itself, by its budget."""
+        wait_until(lambda: holder(run.layout.lock) is None, seconds, "the end of the run")
 
     def close(self) -> None:
         """Stop the runs, kill the processes that are left, and remove the folder, whatever Ctrl-C comes meanwhile."""

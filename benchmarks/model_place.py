@@ -39,10 +39,9 @@ class Place:
     def clone(self) -> Path:
         return self.root / "clone"
 
-    def launch(self, prompt: str, *, session: str, resume: bool, wire: str = "messages") -> subprocess.Popen[bytes]:
+    def launch(self, prompt: str, *, session: str, resume: bool) -> subprocess.Popen[bytes]:
         """Start the agent's process, and write its prompt to it."""
-        url = self.server.url + ("/v1" if wire == "chat" else "")
-        options = json.dumps({"brain": "llm", "wire": wire, "base_url": url, "max_steps": 1000})
+        options = json.dumps({"brain": "llm", "wire": "messages", "base_url": self.server.url, "max_steps": 1000})
         words = ["--session", session, "--state", str(self.root / "state"), "--model", "m", "--options", options]
         child = subprocess.Popen(
             [sys.executable, "-P", "-m", "coral.native", *words, *(["--resume"] if resume else [])],

@@ -29,6 +29,7 @@ from coral.fleet.attempts.confirmations import PAIR
 
 AGENTS, CEILING, ON_THE_LEAD = 4, 40.0, 0.8
 SEED_GRADES = 10
+MEMORY = 0.98  # the share of a drift that is left at the next grade
 SHARE: float = GraderSection.model_fields["confirm"].default
 ESTIMATED = Scoring(noise=NoiseSetting(deviation=None))
 Noise = Callable[[random.Random, float], float]  # of one grade, by the true value
@@ -46,11 +47,11 @@ def growing(chance: random.Random, level: float) -> float:
 class Drift:
     """A machine whose speed changes slowly: it shifts all grades, by one standard deviation besides their noise."""
 
-    def __init__(self, memory: float = 0.98) -> None:
-        self._memory, self._state = memory, 0.0
+    def __init__(self) -> None:
+        self._state = 0.0
 
     def __call__(self, chance: random.Random, level: float) -> float:  # noqa: ARG002 - as above
-        self._state = self._memory * self._state + math.sqrt(1 - self._memory**2) * chance.gauss(0, 1)
+        self._state = MEMORY * self._state + math.sqrt(1 - MEMORY**2) * chance.gauss(0, 1)
         return self._state + chance.gauss(0, 1)
 
 

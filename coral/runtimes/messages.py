@@ -61,12 +61,13 @@ def started(session: str, call: str, name: str, arguments: JsonObject) -> Output
     )
 
 
-def ended(session: str, call: str, text: str, *, failed: bool, name: str = "") -> OutputEvent:
+def ended(session: str, call: str, text: str, *, failed: bool) -> OutputEvent:
+    """Return the event of a tool call that has ended. `text`: its output."""
     return OutputEvent(
         session=session,
         phase="thinking",
         message=one_line(text, MESSAGE),
-        tool=Tool(id=call, name=name, text=text, over=True, failed=failed),
+        tool=Tool(id=call, text=text, over=True, failed=failed),
     )
 
 

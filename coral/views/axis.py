@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
+MARKS = 6  # on an axis
 LEAST = 1 / 10  # steps within a smaller share of the axis cannot be told apart
 T = TypeVar("T")
 
@@ -28,28 +29,28 @@ def first_shown(values: Sequence[float]) -> int:
     return start
 
 
-def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return round numbers from `low` to `high`, at most `most`, evenly spaced by 1, 2 or 5 times a power of ten."""
+def ticks(low: float, high: float) -> list[float]:
+    """Return round numbers from `low` to `high`, at most MARKS, evenly spaced by 1, 2 or 5 times a power of ten."""
     if not (math.isfinite(low) and math.isfinite(high)) or high <= low or high - low == math.inf:
         return [low] if low == high else []
-    unit = 10.0 ** math.floor(math.log10((high - low) / most)) if high - low > 1e-300 else 0.0
+    unit = 10.0 ** math.floor(math.log10((high - low) / MARKS)) if high - low > 1e-300 else 0.0
     if not unit or not math.isfinite(unit):
         return [low, high]
-    step = next(unit * factor for factor in (1, 2, 5, 10, 20) if (high - low) / (unit * factor) <= most)
+    step = next(unit * factor for factor in (1, 2, 5, 10, 20) if (high - low) / (unit * factor) <= MARKS)
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
-    return [number * step for number in range(first, min(last, first + most) + 1)]
+    return [number * step for number in range(first, min(last, first + MARKS) + 1)]
 
 
-def powers(low: float, high: float, most: int = 6) -> list[float]:
+def powers(low: float, high: float) -> list[float]:
     """Return the powers of ten from `low` to `high`, both above 0; only every second or third if there are more than
-    `most`."""
+    MARKS."""
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-    every = max(1, math.ceil((last - first + 1) / most))
+    every = max(1, math.ceil((last - first + 1) / MARKS))
     return [10.0**exponent for exponent in range(first, last + 1, every)]
 
 
-def minutes(end: float, most: int = 6) -> list[float]:
+def minutes(end: float, most: int = MARKS) -> list[float]:
     """Return times from 0 to `end`, both in seconds, evenly spaced by a round number of seconds, minutes, hours or
     days; about `most` of them."""
     steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]

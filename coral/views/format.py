@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NONE = "–"  # for a missing value
 AT_LEAST = "at least "
+MAX_NAMED = 4  # names in one sentence; of the others only the count
 LAST_MOMENT = 253_402_300_799.0  # in seconds since the epoch: the end of the year 9999
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -144,10 +145,10 @@ def usage(figures: Mapping[str, object]) -> str:
     return ", ".join(part for part in (*parts, cost) if part)
 
 
-def some_of(names: Sequence[str], most: int = 4) -> str:
-    """Format the first `most` names: `a, b and c`, or `a, b, c, d and 3 more`."""
-    if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
+def some_of(names: Sequence[str]) -> str:
+    """Format the first MAX_NAMED names: `a, b and c`, or `a, b, c, d and 3 more`."""
+    if len(names) > MAX_NAMED:
+        return f"{', '.join(names[:MAX_NAMED])} and {len(names) - MAX_NAMED} more"
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 

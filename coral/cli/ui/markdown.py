@@ -7,6 +7,8 @@ from rich.padding import Padding
 
 from coral.views.format import clean
 
+INDENT = 2  # columns
+
 
 class _Heading(Heading):
     """Draws headings at the left, in three weights; rich would centre those of the first level."""
@@ -21,6 +23,6 @@ class _Markdown(Markdown):
     elements = {**Markdown.elements, "heading_open": _Heading}  # noqa: RUF012 - as rich declares it
 
 
-def markdown(text: str, indent: int = 2) -> Padding:
+def markdown(text: str) -> Padding:
     """Return the text rendered. The addresses of links are shown."""
-    return Padding(_Markdown(clean(text), hyperlinks=False), (0, 0, 0, indent))
+    return Padding(_Markdown(clean(text), hyperlinks=False), (0, 0, 0, INDENT))

@@ -8,6 +8,8 @@ from pathlib import Path
 from coral.codec import encode
 from coral.native.llm.conversation import Message
 
+EXCERPT = 400  # characters
+
 
 class Transcript:
     """The file, which only grows. Messages are numbered by `message_count` of the memory. A line that was cut when the
@@ -65,9 +67,9 @@ def _message_text(line: bytes) -> Iterator[tuple[int, str]]:
         return
 
 
-def excerpt(text: str, words: list[str], size: int = 400) -> str:
+def excerpt(text: str, words: list[str]) -> str:
     """Return the part of a text around the first of the words."""
     places = [place for word in words if (place := text.lower().find(word.lower())) >= 0]
-    start = max(0, min(places, default=0) - size // 3)
-    part = text[start : start + size]
-    return f"{'...' if start else ''}{part}{'...' if start + size < len(text) else ''}"
+    start = max(0, min(places, default=0) - EXCERPT // 3)
+    part = text[start : start + EXCERPT]
+    return f"{'...' if start else ''}{part}{'...' if start + EXCERPT < len(text) else ''}"
