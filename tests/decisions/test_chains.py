@@ -45,8 +45,8 @@ class Answering(Stage):
             self.takes_up(clock, agent)
         return said
 
-    def depths(self, agent: str = "ann") -> list[int]:
-        return [message.depth for message in self[agent].pending_messages]
+    def depths(self) -> list[int]:
+        return [message.depth for message in self["ann"].pending_messages]
 
 
 @pytest.mark.parametrize("score", [1.0, None])

@@ -19,9 +19,9 @@ from heartbeats.heartbeat import Heartbeat, Scope
 from heartbeats.trigger import Every, Stagnant
 
 
-def changed(score: float = 5.0, epoch: int = 2, *, heartbeats: bool = False) -> on.TaskChanged:
+def changed(score: float = 5.0, epoch: int = 2) -> on.TaskChanged:
     baseline = replace(attempt_zero(score), epoch=epoch, seconds=3.0, submitted_at="graded")
-    return on.TaskChanged(baseline=baseline, heartbeats=heartbeats)
+    return on.TaskChanged(baseline=baseline)
 
 
 def reload(stage: Stage, clock: float, event: on.TaskChanged | None = None) -> list[str]:

@@ -507,9 +507,9 @@ def test_a_job_runs_on_while_nobody_supervises_and_that_counts() -> None:
 # --- what is told of the ends of many -----------------------------------------------------------------------------
 
 
-def run_job(stage: Stage, number: int, clock: float, last: tuple[str, ...] = ("loss 1",)) -> None:
+def run_job(stage: Stage, number: int, clock: float) -> None:
     stage.ask("ann", replace(TRAIN, what=f"try {number}"), clock)
-    stage.at(clock + 1, ended(number, last=last))
+    stage.at(clock + 1, ended(number, last=("loss 1",)))
 
 
 def test_the_ends_of_however_many_jobs_are_one_word_of_a_bounded_length() -> None:

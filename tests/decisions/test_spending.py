@@ -22,9 +22,9 @@ def used(
     return replace(told, **fields)  # type: ignore[arg-type]  # a launch or a session
 
 
-def again(stage: Stage, clock: float, agent: str = "ann") -> None:
-    """The agent's launch ends, and the next one begins."""
-    stage.at(clock, stage.exited(agent, Ending.INTERRUPTED))
+def again(stage: Stage, clock: float) -> None:
+    """End the launch of `ann`, and let its next one begin."""
+    stage.at(clock, stage.exited("ann", Ending.INTERRUPTED))
     stage.until(clock + 100)
 
 

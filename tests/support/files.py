@@ -47,11 +47,11 @@ def _opened() -> dict[str, str]:
     return found
 
 
-def deep_folder(folder: Path, levels: int = 1200) -> None:
+def deep_folder(folder: Path) -> None:
     """Make a folder with more levels than functions of Python may call themselves."""
     folder.mkdir()
     here = os.open(folder, os.O_RDONLY)
-    for _ in range(levels):
+    for _ in range(1200):
         os.mkdir("d", dir_fd=here)
         here, above = os.open("d", os.O_RDONLY, dir_fd=here), here
         os.close(above)

@@ -8,7 +8,6 @@ from stage import QUIET_RULES, SEED, Stage, attempt_zero, submitted
 from coral.fleet import events as on
 from coral.fleet.decide import decide
 from coral.fleet.events import Ending, Moment
-from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
 from coral.journal import Decision, Journal
 from coral.processes.process_tree import Identity
@@ -24,9 +23,9 @@ def moment(clock: float) -> Moment:
 
 
 class Scribe:
-    def __init__(self, path: Path, rules: Rules = RULES, **how: int) -> None:
+    def __init__(self, path: Path, **how: int) -> None:
         self.journal = Journal(path, **how)
-        self.rules = rules
+        self.rules = RULES
         self.fleet = Fleet()
         self.taken: list[Decision] = []
         self.fleets: list[Fleet] = []

@@ -201,9 +201,9 @@ class Stage:
         assert due is not None
         return due
 
-    def retry_at(self, account: str = "acme") -> float:
-        """When somebody tries whether an account at its limit has usage again."""
-        due = self.fleet.run.limits[account].until
+    def retry_at(self) -> float:
+        """Return when a probe starts at the account `acme`, which is at its limit."""
+        due = self.fleet.run.limits["acme"].until
         assert due is not None
         return due
 

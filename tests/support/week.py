@@ -42,7 +42,7 @@ RULES = Rules(
 
 
 class Week(World):
-    def __init__(self, rules: Rules, folder: Path, agents: int = 3) -> None:
+    def __init__(self, rules: Rules, folder: Path) -> None:
         self.folder = folder / "1"
         self.copies = self.boots = self.deaths = 1
         self.journal = Journal(self.folder, LONG)
@@ -53,7 +53,7 @@ class Week(World):
         self.refused: list[str] = []
         self.adopted = 0
         self.journal.open_supervision(rules, on.Moment(run_time=0.0, wall_time=""), self.inode)
-        super().__init__(rules, agents)
+        super().__init__(rules)
 
     @property
     def inode(self) -> tuple[int, int]:

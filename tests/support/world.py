@@ -101,10 +101,10 @@ class Turn:
 
 
 class World:
-    def __init__(self, rules: Rules, agents: int = 3, tick: float = 0.0) -> None:
+    def __init__(self, rules: Rules, tick: float = 0.0) -> None:
         """`tick`: how often the supervisor decides, without any news, between its deadlines; 0 is never."""
         self.rules = rules
-        self.names = NAMES[:agents]
+        self.names = NAMES
         self.tick = tick
         self.fleet = Fleet()
         self.clock = 0.0

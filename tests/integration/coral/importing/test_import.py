@@ -80,9 +80,9 @@ def test_a_task_of_the_other_system_becomes_one_of_ours_with_a_report(tmp_path, 
     assert (result.outcome, result.score) == ("scored", 42), result
 
 
-def evolved(folder: Path, coral: Coral, evaluator: str, settings: str = "", program: str = PROGRAM) -> Path:
-    """The task that is imported from a folder for OpenEvolve."""
-    files = {"initial_program.py": program, "evaluator.py": EVALUATOR + evaluator, "target.txt": "9"}
+def evolved(folder: Path, coral: Coral, evaluator: str, settings: str = "") -> Path:
+    """Import a task from a folder for OpenEvolve; returns its folder."""
+    files = {"initial_program.py": PROGRAM, "evaluator.py": EVALUATOR + evaluator, "target.txt": "9"}
     files |= {"config.yaml": settings} if settings else {}
     write_files(folder / "their", files)
     code, out, err = coral("import", str(folder / "their"), str(folder / "ours"), "--json")

@@ -34,9 +34,9 @@ def deep(tmp_path: Path) -> Any:
     remove_tree(tmp_path)
 
 
-def copy(source: Path, target: Path, areas: tuple[str, ...] = AREAS) -> list[str]:
-    receiver = Receiver(target, target.with_name("aside"), areas)
-    sent = list(messages(source, scan(target, areas), scan(source, areas)))
+def copy(source: Path, target: Path) -> list[str]:
+    receiver = Receiver(target, target.with_name("aside"), AREAS)
+    sent = list(messages(source, scan(target, AREAS), scan(source, AREAS)))
     assert all(map(receiver.take, sent))
     return receiver.apply()
 

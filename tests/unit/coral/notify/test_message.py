@@ -20,8 +20,8 @@ def line(**event):
     return json.dumps({"at": "2026-01-02T03:04:05.678Z", "agent": "", "text": "", **event}).encode()
 
 
-def notice(number, text="it hangs", level=AlertLevel.ALERT, agent="ann"):
-    return Notice(id=f"run-alert-{number}", level=level, at="2026-01-02T03:04:05.678Z", agent=agent, text=text)
+def notice(number, text="it hangs", level=AlertLevel.ALERT):
+    return Notice(id=f"run-alert-{number}", level=level, at="2026-01-02T03:04:05.678Z", agent="ann", text=text)
 
 
 @pytest.mark.parametrize(

@@ -28,12 +28,12 @@ MEASURED = [name for name in PROGRAMS if getattr(registry.find(name, {}), "verif
 PRESET = ("claude", "gemini", "qwen", "copilot")  # these take an id that we choose
 
 
-def install(folder: Path, *names: str, text: str = "#!/bin/sh\n") -> Path:
-    """Programs by these paths; returns the folder."""
+def install(folder: Path, *names: str) -> Path:
+    """Write programs at these paths in the folder, which is returned."""
     for name in names:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text("#!/bin/sh\n")
         path.chmod(0o755)
     return folder
 

@@ -31,10 +31,10 @@ class Machine:
         self.watch = MachineWatch(lambda: self.now)
         assert self.after() == self.after() == []
 
-    def after(self, seconds: float = CHECK_SECONDS, *, slept: float = 0.0, set_by: float = 0.0, **found: float) -> list:
-        """So many seconds later; `slept`: seconds that only counting clocks know."""
-        self.clock += seconds
-        passed = seconds + slept
+    def after(self, *, slept: float = 0.0, set_by: float = 0.0, **found: float) -> list:
+        """Check again CHECK_SECONDS later. `slept`: seconds that only counting clocks know."""
+        self.clock += CHECK_SECONDS
+        passed = CHECK_SECONDS + slept
         self.now = replace(self.now, counted=self.now.counted + passed, wall=self.now.wall + passed + set_by, **found)
         return list(self.watch.check(self.clock))
 

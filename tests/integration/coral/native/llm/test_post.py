@@ -78,8 +78,8 @@ def answer(connection: socket.socket, _head: bytes) -> None:
     connection.sendall(OK)
 
 
-def body_of(url: str, *, silence: float = 20, seconds: float = 20, headers: dict[str, str] | None = None) -> bytes:
-    with post(url, headers or {}, b"{}", Limits(silence, time.monotonic() + seconds)) as response:
+def body_of(url: str, *, silence: float = 20) -> bytes:
+    with post(url, {}, b"{}", Limits(silence, time.monotonic() + 20)) as response:
         assert response.status == 200
         return response.read()
 

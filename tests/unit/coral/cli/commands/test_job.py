@@ -26,9 +26,9 @@ def requests(layout: Layout) -> list[dict[str, object]]:
     return requests_of(layout, "agent-1")
 
 
-def write_record(layout: Layout, number: int = 1, **end: object) -> None:
-    record = {"number": number, "agent": "agent-1", "command": ["train"], "began": "", "state": "running", **end}
-    write_json(layout.job("agent-1", number), record, durable=False)
+def write_record(layout: Layout, **end: object) -> None:
+    record = {"number": 1, "agent": "agent-1", "command": ["train"], "began": "", "state": "running", **end}
+    write_json(layout.job("agent-1", 1), record, durable=False)
 
 
 @pytest.mark.parametrize(
