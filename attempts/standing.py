@@ -109,7 +109,7 @@ class Standing:
 
     @property
     def seed(self) -> Measured | None:
-        return next((held for held in self.measured.values() if held.is_seed), None)
+        return next((attempt for attempt in self.measured.values() if attempt.is_seed), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,11 @@ def judge(standing: Standing, agent: str, score: float, scoring: Scoring, built_
     if best is None:
         return Judgement(Verdict.NEW_BEST)
     references = [
-        held for held in (own_best(standing, agent, scoring), _measured(standing, built_on)) if held is not None
+        attempt
+        for attempt in (own_best(standing, agent, scoring), _measured(standing, built_on))
+        if attempt is not None
     ]
-    reference = max(references, key=lambda held: scoring.gain(held.value, 0.0), default=best)
+    reference = max(references, key=lambda attempt: scoring.gain(attempt.value, 0.0), default=best)
     gain, noise = scoring.gain(score, reference.value), noise_of(standing, scoring, reference.value)
     bar = noise.bar(reference.value, math.sqrt(1 + 1 / len(reference.scores)))
     verdict = Verdict.OWN_BEST if gain > bar else Verdict.WORSE if gain < -bar else Verdict.TIED
@@ -143,11 +145,11 @@ def judge(standing: Standing, agent: str, score: float, scoring: Scoring, built_
 def judge_confirmation(standing: Standing, asked: Confirmation, score: float, scoring: Scoring) -> Judgement:
     """Judge the score of a confirmation. It proves a new best if all pairs with the best so far, this one included,
     show a gain beyond the noise."""
-    half, held = standing.half, standing.measured.get(asked.of)
-    if half is None or held is None or half != Half(asked.against or 0, asked.of, half.score):
+    half, attempt = standing.half, standing.measured.get(asked.of)
+    if half is None or attempt is None or half != Half(asked.against or 0, asked.of, half.score):
         return Judgement(Verdict.TIED, asked.against)
     gain = scoring.gain(score, half.score)
-    gains = (*held.gains, gain)
+    gains = (*attempt.gains, gain)
     bar = noise_of(_with_score(standing, asked.of, score), scoring).bar(half.score, math.sqrt(2 / len(gains)))
     is_proven = mean(gains) > bar
     return Judgement(Verdict.NEW_BEST if is_proven else Verdict.TIED, asked.against, difference(score, half.score))
@@ -170,21 +172,21 @@ def advance(standing: Standing, record: Attempt, scoring: Scoring) -> Standing:
 
 def lead(standing: Standing, scoring: Scoring) -> Measured | None:
     """Return the attempt with the highest median; the best itself if none is higher."""
-    return _first_among_highest(_standing_ones(standing), standing.best_measured, scoring)
+    return _first_among_highest(_believed(standing), standing.best_measured, scoring)
 
 
 def own_best(standing: Standing, agent: str, scoring: Scoring) -> Measured | None:
     """Return the agent's attempt with the highest median; the seed, while none of its attempts is higher."""
-    own = [held for held in _standing_ones(standing) if held.agent == agent or held.is_seed]
+    own = [attempt for attempt in _believed(standing) if attempt.agent == agent or attempt.is_seed]
     return _first_among_highest(own, None, scoring)
 
 
 def own_bests(standing: Standing, scoring: Scoring) -> dict[str, Measured]:
     """Return the own best of each agent that has a score."""
-    seed = [held for held in standing.measured.values() if held.is_seed]
+    seed = [attempt for attempt in standing.measured.values() if attempt.is_seed]
     of_agents: dict[str, list[Measured]] = {}
-    for held in _standing_ones(standing):
-        of_agents.setdefault(held.agent, [*seed]).append(held)
+    for attempt in _believed(standing):
+        of_agents.setdefault(attempt.agent, [*seed]).append(attempt)
     found = {agent: _first_among_highest(own, None, scoring) for agent, own in of_agents.items()}
     return {agent: best for agent, best in found.items() if best is not None}
 
@@ -192,8 +194,8 @@ def own_bests(standing: Standing, scoring: Scoring) -> dict[str, Measured]:
 def ranked(standing: Standing, scoring: Scoring) -> list[Measured]:
     """Return the attempts by their medians, the highest first; of equal ones the earlier is ahead. The seed is left
     out."""
-    attempts = [held for held in _standing_ones(standing) if not held.is_seed]
-    return sorted(attempts, key=lambda held: (-scoring.gain(held.value, 0.0), held.number))
+    attempts = [attempt for attempt in _believed(standing) if not attempt.is_seed]
+    return sorted(attempts, key=lambda attempt: (-scoring.gain(attempt.value, 0.0), attempt.number))
 
 
 def without_half(standing: Standing) -> Standing:
@@ -201,15 +203,15 @@ def without_half(standing: Standing) -> Standing:
     half = standing.half
     if half is None:
         return standing
-    standing = _change(standing, half.against, lambda held: replace(held, begun=max(held.begun - 1, 0)))
+    standing = _change(standing, half.against, lambda attempt: replace(attempt, begun=max(attempt.begun - 1, 0)))
     return replace(standing, half=None)
 
 
-def _standing_ones(standing: Standing) -> list[Measured]:
+def _believed(standing: Standing) -> list[Measured]:
     """Return the attempts whose score is believed: confirmations did not fail too often. The best and the seed are
     always among them."""
-    held_ones = standing.measured.values()
-    return [held for held in held_ones if held.number == standing.best or held.is_seed or not held.is_out]
+    attempts = standing.measured.values()
+    return [attempt for attempt in attempts if attempt.number == standing.best or attempt.is_seed or not attempt.is_out]
 
 
 def noise_of(standing: Standing, scoring: Scoring, level: float | None = None) -> Noise:
@@ -217,7 +219,7 @@ def noise_of(standing: Standing, scoring: Scoring, level: float | None = None) -
     best = standing.best_measured
     if level is None:
         level = best.value if best else 0.0
-    groups = [held.scores for held in standing.measured.values() if len(held.scores) > 1]
+    groups = [attempt.scores for attempt in standing.measured.values() if len(attempt.scores) > 1]
     return noise_at(scoring.noise, level, groups)
 
 
@@ -228,7 +230,7 @@ def is_exact(standing: Standing, noise: Noise, scoring: Scoring) -> bool:
         return scoring.noise.deviation == 0
     if noise.deviation or not noise.freedom:
         return False
-    again = sum(len(held.scores) > 1 for held in standing.measured.values() if not held.is_seed)
+    again = sum(len(attempt.scores) > 1 for attempt in standing.measured.values() if not attempt.is_seed)
     return again >= TRUSTED
 
 
@@ -271,7 +273,7 @@ def _with_attempt(standing: Standing, record: Attempt, score: float) -> Standing
 
 
 def _with_score(standing: Standing, number: int, score: float) -> Standing:
-    return _change(standing, number, lambda held: replace(held, scores=(*held.scores, score)))
+    return _change(standing, number, lambda attempt: replace(attempt, scores=(*attempt.scores, score)))
 
 
 def _with_confirmation(standing: Standing, record: Attempt, scoring: Scoring) -> Standing:
@@ -284,24 +286,24 @@ def _with_confirmation(standing: Standing, record: Attempt, scoring: Scoring) ->
     if record.score is not None:
         standing = _with_score(standing, of, record.score)
     elif record.verdict is Verdict.FAILED or not record.agent:
-        standing = _change(standing, of, lambda held: replace(held, failures=held.failures + 1))
+        standing = _change(standing, of, lambda attempt: replace(attempt, failures=attempt.failures + 1))
     if against is None:
         return standing
     if of == standing.best:
         standing = without_half(standing)  # a pair that a resume has dropped: no record says so
-        standing = _change(standing, against, lambda held: replace(held, begun=held.begun + 1))
+        standing = _change(standing, against, lambda attempt: replace(attempt, begun=attempt.begun + 1))
         return replace(standing, half=None if record.score is None else Half(of, against, record.score))
     standing = replace(standing, half=None)
     if record.score is None or half is None or half.of != against or half.against != of:
         return standing
     gain = scoring.gain(record.score, half.score)
-    return _change(standing, of, lambda held: replace(held, gains=(*held.gains, gain)))
+    return _change(standing, of, lambda attempt: replace(attempt, gains=(*attempt.gains, gain)))
 
 
 def _is_highest(standing: Standing, score: float, scoring: Scoring) -> bool:
     """Return whether the score is higher than the best, and higher than a lead that could not be proven."""
-    highest = [held for held in (standing.best_measured, lead(standing, scoring)) if held is not None]
-    return all(scoring.gain(score, held.value) > tiny(held.value) for held in highest)
+    highest = [attempt for attempt in (standing.best_measured, lead(standing, scoring)) if attempt is not None]
+    return all(scoring.gain(score, attempt.value) > tiny(attempt.value) for attempt in highest)
 
 
 def _with_best(standing: Standing, number: int) -> Standing:
@@ -310,14 +312,15 @@ def _with_best(standing: Standing, number: int) -> Standing:
     if number == standing.best or number not in standing.measured:
         return standing
     measured = {
-        key: replace(held, gains=(), begun=0) if held.begun else held for key, held in standing.measured.items()
+        key: replace(attempt, gains=(), begun=0) if attempt.begun else attempt
+        for key, attempt in standing.measured.items()
     }
     return Standing(best=number, measured=measured)
 
 
 def _change(standing: Standing, number: int, change: Callable[[Measured], Measured]) -> Standing:
-    held = standing.measured.get(number)
-    return standing if held is None else replace(standing, measured={**standing.measured, number: change(held)})
+    attempt = standing.measured.get(number)
+    return standing if attempt is None else replace(standing, measured={**standing.measured, number: change(attempt)})
 
 
 def _measured(standing: Standing, scored: Scored | None) -> Measured | None:
@@ -332,9 +335,9 @@ def _first_among_highest(candidates: list[Measured], default: Measured | None, s
     """Return the earliest of the attempts that equal the highest; `default` if it is one of them."""
     if not candidates:
         return default
-    highest = max(candidates, key=lambda held: scoring.gain(held.value, 0.0)).value
-    equal = [held for held in candidates if scoring.gain(highest, held.value) <= tiny(highest)]
-    return default if default in equal else min(equal, key=lambda held: held.number)
+    highest = max(candidates, key=lambda attempt: scoring.gain(attempt.value, 0.0)).value
+    equal = [attempt for attempt in candidates if scoring.gain(highest, attempt.value) <= tiny(highest)]
+    return default if default in equal else min(equal, key=lambda attempt: attempt.number)
 
 
 def _pruned(standing: Standing, scoring: Scoring) -> Standing:
@@ -343,15 +346,17 @@ def _pruned(standing: Standing, scoring: Scoring) -> Standing:
     kept = set(_kept(standing, scoring))
     if len(kept) == len(standing.measured):
         return standing
-    return replace(standing, measured={key: held for key, held in standing.measured.items() if key in kept})
+    return replace(standing, measured={key: attempt for key, attempt in standing.measured.items() if key in kept})
 
 
 def _kept(standing: Standing, scoring: Scoring) -> Iterator[int]:
     best, counts = standing.best_measured, dict[str, int]()
     level = best.value if best else 0.0
-    for held in sorted(standing.measured.values(), key=lambda held: (-scoring.gain(held.value, 0.0), held.number)):
-        counts[held.agent] = counts.get(held.agent, 0) + 1
-        if counts[held.agent] <= KEPT or held.number == standing.best:
-            yield held.number
-    again = [held for held in standing.measured.values() if len(held.scores) > 1]
-    yield from (held.number for held in sorted(again, key=lambda held: abs(held.value - level))[:GROUPS])
+    for attempt in sorted(
+        standing.measured.values(), key=lambda attempt: (-scoring.gain(attempt.value, 0.0), attempt.number)
+    ):
+        counts[attempt.agent] = counts.get(attempt.agent, 0) + 1
+        if counts[attempt.agent] <= KEPT or attempt.number == standing.best:
+            yield attempt.number
+    again = [attempt for attempt in standing.measured.values() if len(attempt.scores) > 1]
+    yield from (attempt.number for attempt in sorted(again, key=lambda attempt: abs(attempt.value - level))[:GROUPS])

@@ -46,12 +46,12 @@ def _encoder(kind: Any) -> Encoder:
     if is_dataclass(kind):
         return _record_encoder(kind)
     if issubclass(kind, Enum):
-        return lambda held: held.value
+        return lambda member: member.value
     if issubclass(kind, tuple | list):
-        return lambda held: [encode(item) for item in held]
+        return lambda items: [encode(item) for item in items]
     if issubclass(kind, Mapping):
-        return lambda held: {str(key): encode(item) for key, item in held.items()}
-    return lambda held: held
+        return lambda mapping: {str(key): encode(item) for key, item in mapping.items()}
+    return lambda value: value
 
 
 def _record_encoder(kind: Any) -> Encoder:
@@ -104,7 +104,7 @@ def _record(kind: type) -> Decoder:
         if not isinstance(plain, dict) or plain.get(TAG) != kind.__name__:
             raise ValueError(f"expected a {kind.__name__}, got {str(plain)[:80]}")
         try:
-            return kind(**{name: decoders[name](held) for name, held in plain.items() if name != TAG})
+            return kind(**{name: decoders[name](part) for name, part in plain.items() if name != TAG})
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a {kind.__name__} of this version: {error}") from None
 

@@ -770,6 +770,22 @@ def test_no_identifier_has_a_banned_word() -> None:
     assert {pair for pair in words if BANNED & {word.lower() for word in WORD.findall(pair[1])}} == set()
 
 
+# Loop variables that do not say what they hold: inside a comprehension or lambda there is nothing else that says it.
+NO_NOUNS = frozenset(["found", "held", "it", "one"])
+
+
+def loop_variables(module: str) -> Iterator[str]:
+    for node in nodes(module):
+        if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+            yield from (name.id for name in ast.walk(node.target) if isinstance(name, ast.Name))
+        elif isinstance(node, ast.Lambda):
+            yield from (argument.arg for argument in node.args.args)
+
+
+def test_a_loop_variable_is_the_noun_that_it_holds() -> None:
+    assert {(module, name) for module in MODULES for name in loop_variables(module) if name in NO_NOUNS} == set()
+
+
 def test_no_two_public_classes_have_one_name() -> None:
     defined: dict[str, list[str]] = {}
     for module in MODULES:

@@ -109,4 +109,4 @@ def _quote(text: str) -> str:
     if _SAFE.fullmatch(text) and text.lower() not in _NOT_TEXTS:
         return text
     whole = text.encode("utf-8", "replace").decode()
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(whole, ensure_ascii=False))
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(whole, ensure_ascii=False))

@@ -109,8 +109,8 @@ def diff(clone: Path) -> str:
     git = _Clone(clone, "")
     scratch = git.directory / "coral-diff-index"
     with one_at_a_time(git.directory):
-        for left in (scratch, scratch.with_suffix(".lock")):  # of a killed command: only one at a time uses them
-            left.unlink(missing_ok=True)
+        for leftover in (scratch, scratch.with_suffix(".lock")):  # of a killed command: only one at a time uses them
+            leftover.unlink(missing_ok=True)
         if (index := read_plain(git.directory / "index", _LARGEST_INDEX)) is not None:
             scratch.write_bytes(index)
         git.environment["GIT_INDEX_FILE"] = str(scratch)

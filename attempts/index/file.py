@@ -51,9 +51,11 @@ def row_of(attempt: Attempt, seen: Witness) -> Row:
 
 def numbers_of(metrics: object) -> Metrics:
     """Return the metrics that are numbers, sorted by name; at most MOST_METRICS."""
-    held = metrics.items() if isinstance(metrics, Mapping) else ()
-    found = [(name, float(held)) for name, held in held if isinstance(held, int | float) and not isinstance(held, bool)]
-    return tuple(sorted(found)[:MOST_METRICS])
+    pairs = metrics.items() if isinstance(metrics, Mapping) else ()
+    numbers = [
+        (name, float(value)) for name, value in pairs if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    return tuple(sorted(numbers)[:MOST_METRICS])
 
 
 def folded(text: str) -> str:

@@ -95,7 +95,7 @@ class Index:
         records = [attempt_from_dict(to_dict(attempt)) for attempt in attempts]
         rows = [(record.number, row_of(record, self._witness(record.number))) for record in records]
         try:
-            file.write(self.folder, lambda found: file.put(found, rows))
+            file.write(self.folder, lambda connection: file.put(connection, rows))
         except Unusable:
             return False
         return True
@@ -119,7 +119,7 @@ class Index:
     def audit(self) -> None:
         """Read every record again whose file has changed since it was read."""
         held = self.ask(lambda rows: rows.execute("SELECT number, inode, size, changed FROM records").fetchall())
-        altered = [int(number) for number, *seen in held if self._witness(int(number)) != tuple(seen)]
+        altered = [int(number) for number, *recorded in held if self._witness(int(number)) != tuple(recorded)]
         self._write(self.ask(lambda rows: rows), list(self._read(altered)), [])
 
     def _opened(self) -> sqlite3.Connection:

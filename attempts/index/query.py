@@ -261,7 +261,7 @@ def failures(rows: Rows, wanted: Wanted) -> list[Failures]:
         kind = kind_of(str(reason))
         numbers.setdefault(kind, []).append(int(number))
         reasons[kind] = shared_reason(reasons.get(kind), str(reason))
-    groups = [Failures(reasons[kind], tuple(held)) for kind, held in numbers.items()]
+    groups = [Failures(reasons[kind], tuple(failed_ones)) for kind, failed_ones in numbers.items()]
     return sorted(groups, key=lambda group: -len(group.numbers))
 
 

@@ -79,7 +79,10 @@ class RunHandle:
             new = [number for number in store.numbers() if number not in seen]
             seen.update(new)
             found = [attempt for attempt in map(store.find, new) if attempt is not None and may_see(alone, attempt)]
-            yield from sorted((one for one in found if one.kind in (Kind.REAL, Kind.TUNE)), key=lambda one: one.order)
+            yield from sorted(
+                (attempt for attempt in found if attempt.kind in (Kind.REAL, Kind.TUNE)),
+                key=lambda attempt: attempt.order,
+            )
             if is_over:
                 return
             time.sleep(LOOK_SECONDS)

@@ -245,7 +245,7 @@ class Bridge(ABC):
     def serve(self) -> None:
         """Serve clients until nobody supervises the run and none is left."""
         self._began = time.monotonic()
-        serve_connections(self._folder, lambda one: self._serve(Client(one)), lambda: bool(self._tries))
+        serve_connections(self._folder, lambda connection: self._serve(Client(connection)), lambda: bool(self._tries))
 
     def present(self) -> list[Try]:
         with self._changed:

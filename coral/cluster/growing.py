@@ -54,8 +54,8 @@ class Growing:
         """Return all that there is. OSError where this machine cannot read all of it."""
         self.changed()
         found: Entries = {}
-        for name, held in self._known.items():
-            found |= {name: [FOLDER], **held.entries}
+        for name, folder in self._known.items():
+            found |= {name: [FOLDER], **folder.entries}
         return found
 
     def changed(self) -> tuple[Entries, Entries]:
@@ -108,12 +108,12 @@ class Growing:
     def _inside(self, name: str, path: str, before: Entries) -> Entries:
         held, unread = Entries(), set[str]()
         with os.scandir(path) as inside:
-            for one in inside:
-                if one.name.startswith(".") or (name in self._flat and not one.name.endswith(".json")):
+            for item in inside:
+                if item.name.startswith(".") or (name in self._flat and not item.name.endswith(".json")):
                     continue
-                inner = f"{name}/{one.name}"
+                inner = f"{name}/{item.name}"
                 with unless_of_machine(inner, unread):
-                    entry = entry_of(Path(one.path), one.stat(follow_symlinks=False))
+                    entry = entry_of(Path(item.path), item.stat(follow_symlinks=False))
                     if entry is not None and (name not in self._flat or entry[0] == FILE):
                         held[inner] = entry
         return {**kept(before, unread), **held}

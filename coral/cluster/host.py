@@ -112,8 +112,8 @@ class Host:
         for name in (*areas["up"], areas["knowledge"], *areas["folders"], *received):
             make_folder(self._root, name)
         for name in () if self._keeps else areas["up"]:  # the run's own state is newer
-            for left in (self._root / name).iterdir():
-                remove(self._root, f"{name}/{left.name}")
+            for leftover in (self._root / name).iterdir():
+                remove(self._root, f"{name}/{leftover.name}")
         for name in (launch_guard.STATUS, launch_guard.GUARD, launch_guard.ORDER):
             (self._place / name).unlink(missing_ok=True)
         os.utime(self._place.parent)

@@ -74,9 +74,9 @@ class KnowledgeFolder:
         gone = [name for name in self.known if name not in found and not lies_in(f"{top}/{name}", unread)]
         news = [{"knowledge": name, "data": None, "base": self.known.pop(name)} for name in gone]
         size = 0
-        for one in self._news(found):
-            news.append(one)
-            size += len(one["data"])
+        for message in self._news(found):
+            news.append(message)
+            size += len(message["data"])
             if size > MOST_AT_ONCE:
                 break
         return news
@@ -120,7 +120,7 @@ class KnowledgeFolder:
 
 def size_of(news: Iterable[Message]) -> int:
     """Return how many bytes the files in a list of changes have together."""
-    return sum(len(one["data"] or b"") for one in news)
+    return sum(len(message["data"] or b"") for message in news)
 
 
 @contextlib.contextmanager

@@ -70,10 +70,10 @@ def scan(root: Path, names: Iterable[str], unread: set[str] | None = None) -> En
     while ahead:  # no function calls itself: an agent's folders may be deeper than Python's stack
         name = ahead.pop()
         with unless_of_machine(name, missed), os.scandir(root / name) as inside:
-            for one in inside:
-                inner = f"{name}/{one.name}"
+            for entry in inside:
+                inner = f"{name}/{entry.name}"
                 with unless_of_machine(inner, missed):
-                    _add(found, inner, one.stat(follow_symlinks=False), root, ahead)
+                    _add(found, inner, entry.stat(follow_symlinks=False), root, ahead)
     return found
 
 

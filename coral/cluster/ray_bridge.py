@@ -208,8 +208,8 @@ class RayBridge(Bridge):
         options = {**options_of(resources), "scheduling_strategy": "SPREAD", **self._elsewhere(key), **environment}
         driver = self._ray.get_runtime_context().get_job_id()
         while missing := self._call("submit", key, order, parcel.changes, options, driver):
-            for one in missing:
-                self._call("keep", one, archives[one])
+            for missing_sha in missing:
+                self._call("keep", missing_sha, archives[missing_sha])
 
     def _elsewhere(self, key: str) -> dict[str, Any]:
         """Return the options by which a try goes to no node that is excluded, if another one can run it."""

@@ -126,9 +126,9 @@ class RayConnection:
         it is empty, the node on this machine."""
         node = node or self.ray.get_runtime_context().get_node_id()
         return {
-            name: f"{found['NodeManagerAddress']}:{found[key]}"
-            for found in self.nodes
-            if found["NodeID"] == node
+            name: f"{listed['NodeManagerAddress']}:{listed[key]}"
+            for listed in self.nodes
+            if listed["NodeID"] == node
             for name, key in _PORTS.items()
         }
 
@@ -138,8 +138,14 @@ class RayConnection:
             status = import_module("ray.autoscaler.v2.sdk").get_cluster_status(self._address)
         except self.ray.exceptions.RayError:
             return True
-        free = [one.available_resources() for one in (*status.active_nodes, *status.idle_nodes) if one.node_id == node]
-        return any(all(one.get(name, 0) >= amount for name, amount in resources.items()) for one in free)
+        free = [
+            status_of_node.available_resources()
+            for status_of_node in (*status.active_nodes, *status.idle_nodes)
+            if status_of_node.node_id == node
+        ]
+        return any(
+            all(free_resources.get(name, 0) >= amount for name, amount in resources.items()) for free_resources in free
+        )
 
     def _asked(self, ask: Callable[..., Any], given: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
         """Have each node say what it has. One that cannot has a `problem`; one that does not answer is `unknown`."""
@@ -161,10 +167,10 @@ class RayConnection:
     def is_dead(self, node: str) -> bool:
         """Return whether the head says that a node is dead, or has not listed it for ABSENT_SECONDS: a head that comes
         back without memory lists no node before that has reported to it again."""
-        for found in self.nodes:
-            if found["NodeID"] == node:
+        for listed in self.nodes:
+            if listed["NodeID"] == node:
                 self._absent.pop(node, None)
-                return not found["Alive"]
+                return not listed["Alive"]
         answered = self._answered
         return answered > self._absent.setdefault(node, answered) + ABSENT_SECONDS
 
@@ -201,7 +207,7 @@ def _runs(node: Mapping[str, Any], needs: Sequence[Mapping[str, float]]) -> bool
     """Return whether a node runs work: one with processors does. One without, as the head often is, does if the work
     needs none and the node has all that it needs."""
     has = node["Resources"]
-    gives_all = (all(has.get(name, 0) >= amount for name, amount in one.items()) for one in needs)
+    gives_all = (all(has.get(name, 0) >= amount for name, amount in need.items()) for need in needs)
     return has.get("CPU", 0) > 0 or any(gives_all)
 
 

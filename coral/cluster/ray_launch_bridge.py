@@ -112,11 +112,11 @@ class RayLaunchBridge(LaunchBridge):
             time.sleep(0.05)
 
     def _is_alive(self, node: str) -> bool:
-        return any(found["NodeID"] == node and found["Alive"] for found in self._cluster.nodes)
+        return any(listed["NodeID"] == node and listed["Alive"] for listed in self._cluster.nodes)
 
     def described(self, places: list[dict[str, Any]], *, by_nodes: bool) -> dict[str, Any]:
         found: dict[str, Any] = {"problem": wire.trouble(self._folder), "nodes": [], "refused": []}
-        found["launches"] = sorted(map(self._shown, self.present().values()), key=lambda one: str(one["agent"]))
+        found["launches"] = sorted(map(self._shown, self.present().values()), key=lambda launch: str(launch["agent"]))
         if found["problem"]:
             return found
         nodes = {node["NodeID"]: [node] for node in self._cluster.nodes}
@@ -136,7 +136,7 @@ class RayLaunchBridge(LaunchBridge):
             "agent": agent,
             "launch": int(launch),
             "node": next(
-                (one["NodeManagerAddress"] for one in self._cluster.nodes if one["NodeID"] == client.node), ""
+                (listed["NodeManagerAddress"] for listed in self._cluster.nodes if listed["NodeID"] == client.node), ""
             ),
             "seconds": round(time.monotonic() - client.since, 1),
             "waits": "" if client.node else client.waits,

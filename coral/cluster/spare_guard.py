@@ -168,8 +168,8 @@ def _modules(folder: str, name: str = "") -> set[str]:
     """Return the names of all files below a folder, links too. No `Path.rglob`, which takes ten times as long."""
     with os.scandir(f"{folder}/{name}") as entries:
         below = [(f"{name}{entry.name}", entry.is_dir(follow_symlinks=False)) for entry in entries]
-    files = {one for one, is_folder in below if not is_folder}
-    return files.union(*(_modules(folder, f"{one}/") for one, is_folder in below if is_folder))
+    files = {name for name, is_folder in below if not is_folder}
+    return files.union(*(_modules(folder, f"{name}/") for name, is_folder in below if is_folder))
 
 
 def _server(kit: Mapping[str, bytes], grades: Path, errors: int) -> GuardServer:

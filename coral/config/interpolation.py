@@ -49,7 +49,7 @@ class _Interpolation:
     def _text(self, text: str, within: tuple[str, ...]) -> Any:
         if (whole := _NAMED.fullmatch(text)) is not None:
             return self._named(whole[1], within)
-        made = _NAMED.sub(lambda found: self._inside(found[1], within), text)
+        made = _NAMED.sub(lambda match: self._inside(match[1], within), text)
         if len(made) > LONGEST:
             raise _UnresolvableError(f"has more than {LONGEST} characters with what it names")
         return made

@@ -160,5 +160,5 @@ def _heartbeat(made: Translation, given: dict[str, Any]) -> dict[str, Any] | Non
 
 def _prompt(text: str) -> str:
     """Return a prompt as a Jinja template: braces that stand in the text itself are escaped."""
-    plain = _JINJA.sub(lambda found: "{{ '" + found[0] + "' }}", text)
+    plain = _JINJA.sub(lambda match: "{{ '" + match[0] + "' }}", text)
     return plain.replace("{shared_dir}", ".shared").replace("{agent_id}", "{{ agent.name }}")

@@ -93,8 +93,8 @@ def _problem(kind: type[BaseModel], values: object, path: KeyPath, detail: Error
     if detail["type"] == "extra_forbidden":
         return Problem(where, _unknown(str(loc[-1]), where, value, _holder(kind, loc)))
     context = {
-        name: int(held) if isinstance(held, float) and held.is_integer() else held
-        for name, held in detail.get("ctx", {}).items()
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in detail.get("ctx", {}).items()
     }
     if detail["type"] == "missing":
         description = _holder(kind, loc).model_fields[str(loc[-1])].description or ""

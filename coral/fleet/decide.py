@@ -191,7 +191,11 @@ def _waits_for_last_grades(transaction: Transaction) -> bool:
     """Return whether a run that stops after its grades has also used up a budget or reached its target, while some
     graders still run: these may end, and no other grade begins."""
     run = transaction.run
-    if not run.draining or run.stopping or all(one.step not in OCCUPYING for one in transaction.pending.values()):
+    if (
+        not run.draining
+        or run.stopping
+        or all(pending.step not in OCCUPYING for pending in transaction.pending.values())
+    ):
         return False
     return budgets.run_over(transaction.fleet(), transaction.clock, transaction.rules) is not None
 

@@ -102,9 +102,9 @@ def with_budget(rules: Rules, key: str, limit: float | None) -> Rules:
 def in_force(rules: Rules, run: Run) -> Rules:
     """Return the rules with the budgets that the operator has set since, and the agents that the operator has added or
     moved. `rules`: those of the task."""
-    for key, found in run.budgets.items():
-        if budget_of(rules, key) == found.base:
-            rules = with_budget(rules, key, found.limit)
+    for key, change in run.budgets.items():
+        if budget_of(rules, key) == change.base:
+            rules = with_budget(rules, key, change.limit)
     return _with_members(rules, run.members) if run.members else rules
 
 

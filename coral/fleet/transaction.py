@@ -56,7 +56,10 @@ class Transaction:
 
     def log_messages(self, type: str, text: str, agent: str, messages: Iterable[PendingMessage]) -> None:
         """Log what became of these messages."""
-        named = tuple(LoggedMessage(name=one.name, id=one.id, attempt=one.attempt, since=one.since) for one in messages)
+        named = tuple(
+            LoggedMessage(name=message.name, id=message.id, attempt=message.attempt, since=message.since)
+            for message in messages
+        )
         self.act(LogEvent(type=type, text=text, agent=agent, messages=named))
 
     def log_skipped(self, heartbeat: str, agent: str, reason: Reason) -> None:

@@ -79,8 +79,8 @@ class _Starter:
 
     def end(self, answer: int) -> None:
         """End the program whose exit code is answered on the socket `answer`, which the grader has closed."""
-        for pid, (found, _) in self._running.items():
-            if found == answer:
+        for pid, (channel, _) in self._running.items():
+            if channel == answer:
                 _kill(pid)
 
     def answer(self) -> Iterator[int]:

@@ -64,7 +64,7 @@ class GradeCheck:
         """Return why the attempt fails, if its grade is over a limit; empty if it is over none. Blocks."""
         limits = self._limits
         too_many = f"its grade started more than {limits.threads} processes and threads (grader.threads)"
-        pids = cgroup.members(self._identity.group) or [found.pid for found in members(self._identity, self._tag)]
+        pids = cgroup.members(self._identity.group) or [process.pid for process in members(self._identity, self._tag)]
         if len(pids) > limits.threads:
             return too_many
         memory = limits.most_memory

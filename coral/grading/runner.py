@@ -171,9 +171,13 @@ def _of_signature(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
     import inspect
 
     parameters = list(inspect.signature(grade).parameters.values())
-    named = [one for one in parameters[1:] if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    return {one.name: one.default is not one.empty for one in named}, any(
-        one.kind is one.VAR_KEYWORD for one in parameters
+    named = [
+        parameter
+        for parameter in parameters[1:]
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    ]
+    return {parameter.name: parameter.default is not parameter.empty for parameter in named}, any(
+        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters
     )
 
 

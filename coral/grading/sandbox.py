@@ -41,7 +41,9 @@ def places_of(config: Config, reached: Path) -> Places:
     """Return the folders that a task hides, and those that must be reached. `reached`: the folder of all runs, or
     another in which something is graded."""
     assignments = config.agents.assignments or (config.agents,)
-    mounted = [config.folder / Path(source).expanduser() for one in assignments for source in one.mounts.values()]
+    mounted = [
+        config.folder / Path(source).expanduser() for assignment in assignments for source in assignment.mounts.values()
+    ]
     return Places(hidden=(config.folder,), reached=(reached, *mounted))
 
 

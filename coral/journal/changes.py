@@ -66,13 +66,13 @@ def decode_fleet(state: Plain) -> Fleet:
 
 def _changed(old: Mapping[Any, Any], new: Mapping[Any, Any]) -> Plain:
     changed: Plain = {}
-    for key, held in new.items():
+    for key, value in new.items():
         was = old.get(key)
-        if was is held:
+        if was is value:
             continue
-        if was is None or isinstance(held, tuple):
-            changed[str(key)] = encode(held)
-        elif fields := encode_changes(was, held):
+        if was is None or isinstance(value, tuple):
+            changed[str(key)] = encode(value)
+        elif fields := encode_changes(was, value):
             changed[str(key)] = fields
     return changed | {str(key): None for key in old if key not in new}
 

@@ -87,7 +87,7 @@ def roll_back(journal: Path, damage: Damage, note: RolledBack, now: Moment) -> N
     with unfinished.open("wb") as file:
         sum = 0
         for line in (*damage.trusted, last):
-            data, sum = seal({name: held for name, held in line.items() if name != "sum"}, sum)
+            data, sum = seal({name: value for name, value in line.items() if name != "sum"}, sum)
             file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -73,7 +73,7 @@ class Journal:
         task's `files`, and the digests that they are `expected` to have after a change that is under way."""
         known = {"rules": encode(rules), "folder": list(folder), "files": dict(files), "expected": dict(expected)}
         self._append({**_FORMAT, **known, "at": now.run_time, "wall": now.wall_time}, durable=True)
-        known |= {name: held for name, held in self._known.items() if name == ROLLED_BACK}
+        known |= {name: value for name, value in self._known.items() if name == ROLLED_BACK}
         if self._known.get("folder") != known["folder"]:
             self._started = {}
         self._known, self._last = known, now

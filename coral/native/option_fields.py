@@ -27,7 +27,7 @@ def read_options(kind: type[Options], data: object) -> Options:
     """Return an instance of the dataclass `kind`. ValueError says which name is unknown or which value is wrong."""
     if not isinstance(data, Mapping):
         raise ValueError("the options must be an object")
-    known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     if unknown := sorted(str(name) for name in data if name not in known):
         raise ValueError(f"there is no option {unknown[0]!r}; there are {', '.join(sorted(known))}")
     plain = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}

@@ -22,4 +22,4 @@ class HeartbeatSection:
 
 
 def heartbeat_sections(prompt: str) -> list[HeartbeatSection]:
-    return [HeartbeatSection(*map(str.strip, found.groups())) for found in SECTION.finditer(prompt)]
+    return [HeartbeatSection(*map(str.strip, match.groups())) for match in SECTION.finditer(prompt)]

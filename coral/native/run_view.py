@@ -62,8 +62,8 @@ class AgentRunView:
     def skills(self) -> tuple[SearchSkill | None, tuple[HandOver, ...]]:
         """Return the skill that a search can load, and the attempts that agents hand over, to be tuned."""
         found = [read_skill(skill) for skill in list_skills(self.shared)]
-        handed = [replace(held, given_back=self._is_back(held)) for held in found if isinstance(held, HandOver)]
-        return next((held for held in found if isinstance(held, SearchSkill)), None), tuple(handed)
+        handed = [replace(skill, given_back=self._is_back(skill)) for skill in found if isinstance(skill, HandOver)]
+        return next((skill for skill in found if isinstance(skill, SearchSkill)), None), tuple(handed)
 
     def _is_back(self, handed: HandOver) -> bool:
         return (self.shared / "notes" / f"{handed.note_of(self.agent)}.md").is_file()

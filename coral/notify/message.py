@@ -64,9 +64,9 @@ class Message:
         lines = [f"{notice.at[:16].replace('T', ' ')}  {_words(notice)}" for notice in self.notices]
         lines += [f"and {self.omitted} more: coral alerts --run {self.run}"] if self.omitted else []
         lines += [
-            f"open question {asked.number} of {asked.agent}: {asked.text}  "
-            f"coral answer {asked.number} '...' --run {self.run}"
-            for asked in self.questions
+            f"open question {question.number} of {question.agent}: {question.text}  "
+            f"coral answer {question.number} '...' --run {self.run}"
+            for question in self.questions
         ]
         return "\n".join([*lines, f"run {self.run}"])
 
@@ -78,7 +78,9 @@ class Message:
             for notice in self.notices
         ]
         shown = {"text": f"{self.title}\n{self.text}", "run": self.run, "task": self.task}
-        asked = [{"number": one.number, "agent": one.agent, "text": one.text} for one in self.questions]
+        asked = [
+            {"number": question.number, "agent": question.agent, "text": question.text} for question in self.questions
+        ]
         return {**shown, "alerts": rows, "omitted": self.omitted, "questions": asked}
 
 

@@ -81,8 +81,8 @@ def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     driven = assignments_of(config) if config is not None else ()
     names = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda name: _tried(name, lambda: _program(name, _of(driven, name))), names):
-            yield from found
+        for checks in pool.map(lambda name: _tried(name, lambda: _program(name, _of(driven, name))), names):
+            yield from checks
     yield from (_of_the_task(assignment) for assignment in driven if assignment.runtime not in names)
 
 

@@ -106,7 +106,7 @@ def _ends(memory: RecoveredState, config: Config, limits: Limits, resumed: tuple
     """Return whether the run ends with only these limits in force. Budgets that the operator has set during the run
     count only if they are among the limits."""
     run = memory.fleet.run
-    run = replace(run, budgets={key: found for key, found in run.budgets.items() if key in limits})
+    run = replace(run, budgets={key: change for key, change in run.budgets.items() if key in limits})
     within = replace(memory, fleet=replace(memory.fleet, run=run))
     return _after(within, config, limits, resumed).run.finished is not None
 
@@ -125,7 +125,7 @@ def _raised(memory: RecoveredState, config: Config, resumed: tuple[Event, ...]) 
         return raised
     budgets = memory.fleet.run.budgets
     # The journal holds them as 15.0, and task.yaml has 15.
-    set_since = {key: as_in_task(key, found.limit) for key, found in budgets.items() if found.limit is not None}
+    set_since = {key: as_in_task(key, change.limit) for key, change in budgets.items() if change.limit is not None}
     for key, limit in {**_given(config.budget), **set_since}.items():
         within[key] = limit
         while _ends(memory, config, within, resumed):

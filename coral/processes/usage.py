@@ -89,7 +89,7 @@ def _in_memory(pid: int | str) -> Iterator[tuple[int, str]]:
         if kind.startswith(("tmpfs ", "ramfs ")):
             _, _, device, _, place, *_ = about.split(" ")
             major, minor = device.split(":")
-            yield os.makedev(int(major), int(minor)), _ESCAPE.sub(lambda found: chr(int(found[1], 8)), place)
+            yield os.makedev(int(major), int(minor)), _ESCAPE.sub(lambda match: chr(int(match[1], 8)), place)
 
 
 def _shared(pid: int) -> int:

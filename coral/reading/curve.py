@@ -36,7 +36,7 @@ def read_sample(view: RunView, clock: Clock, most: int, agent: str = "") -> tupl
     points = [point_of(record, of_points[record.number]) for record in chosen.records]
     own = own_steps(view.direction, deciding, lambda number: of_own[number])
     end = last_of(view.status.number("clock") or 0.0, steps, points)
-    shown = {name: found for name, found in own.items() if name == agent}
+    shown = {name: steps_of_agent for name, steps_of_agent in own.items() if name == agent}
     curve = Curve(view.direction, steps, shown, points, end, has_seed(proofs))
     return curve, chosen.total - len(points)
 

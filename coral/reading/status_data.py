@@ -18,4 +18,4 @@ def status_data(view: RunView) -> dict[str, object]:
 def holdout_data(view: RunView) -> list[dict[str, object]]:
     """Return the attempts that were graded on the hold-out, the seed first, as objects for JSON; empty if the task has
     no hold-out."""
-    return [{**asdict(one.row), "divergence": one.divergence, "by": one.by} for one in view.holdouts]
+    return [{**asdict(graded.row), "divergence": graded.divergence, "by": graded.by} for graded in view.holdouts]

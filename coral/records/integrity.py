@@ -136,8 +136,8 @@ class IntegrityCheck:
         self._ledger.set_witnesses(seen.witnesses)
         if seen.altered or seen.misindexed:
             yield on.RecordsDamaged(altered=tuple(sorted(seen.altered)), misindexed=tuple(sorted(seen.misindexed)))
-        yield from _as_events((f"the commit of #{number} in the hub", *found) for number, found in seen.pins.items())
-        yield from _as_events((f"a file of #{number} in the hub", *found) for number, found in seen.files.items())
+        yield from _as_events((f"the commit of #{number} in the hub", *damage) for number, damage in seen.pins.items())
+        yield from _as_events((f"a file of #{number} in the hub", *damage) for number, damage in seen.files.items())
         if seen.index_altered:
             yield on.Restored(item="the index of records", found="was altered")
         if seen.ledger:

@@ -150,7 +150,7 @@ class Ledger:
             with self._base:
                 self._base.executemany(
                     "UPDATE records SET inode = ?, size = ?, changed = ? WHERE number = ?",
-                    ((*(held or (None, None, None)), number) for number, held in witnesses.items()),
+                    ((*(witness or (None, None, None)), number) for number, witness in witnesses.items()),
                 )
             self._wrote()
 
@@ -267,7 +267,10 @@ class Ledger:
         """Note the file's new stamps after a write of our own, unless the file was replaced meanwhile: `_notice` must
         find that."""
         now = self._stamps()
-        if all(was is None or (it is not None and it[:2] == was[:2]) for was, it in zip(self._seen, now, strict=True)):
+        if all(
+            was is None or (stamp is not None and stamp[:2] == was[:2])
+            for was, stamp in zip(self._seen, now, strict=True)
+        ):
             self._seen = now
 
     def _notice(self) -> None:

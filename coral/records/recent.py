@@ -41,5 +41,5 @@ class RecentResults:
         if (seed := self.baseline) is None:
             return None
         latest = [attempt for recent in self.of_agent.values() for attempt in recent]
-        graded = [one for one in (seed, *latest) if one.score is not None and one.epoch == seed.epoch]
-        return median(seconds) if (seconds := [one.seconds for one in graded if one.seconds > 0]) else None
+        graded = [record for record in (seed, *latest) if record.score is not None and record.epoch == seed.epoch]
+        return median(seconds) if (seconds := [record.seconds for record in graded if record.seconds > 0]) else None

@@ -48,7 +48,7 @@ class Pi(AgentProgram):
             case "session":
                 yield OutputEvent(session=event.line("id", limit=100), early=True)
             case "message_end":  # printed just before the conversation is saved; any later line shows that it was
-                yield from (replace(found, proves_prompt=False) for found in self._message(event.inner("message")))
+                yield from (replace(sign, proves_prompt=False) for sign in self._message(event.inner("message")))
             case "turn_end":
                 yield OutputEvent(early=event.line("message", "stopReason") in ("error", "aborted"))
             case "tool_execution_start":

@@ -61,7 +61,7 @@ class Qwen(AgentProgram):
             case "stream_event":
                 yield OutputEvent(session=session, early=True)
             case "assistant":
-                yield from (found for found in content(event, session) if not found.reply.startswith(_API_ERROR))
+                yield from (sign for sign in content(event, session) if not sign.reply.startswith(_API_ERROR))
                 yield from _usage(event.inner("message", "usage"), session)
             case "user":
                 yield from tool_results(event, session)

@@ -65,7 +65,7 @@ def values(spec: LaunchSpec, session: str) -> dict[str, str]:
 
 
 def fill(template: Sequence[str], known: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(_PLACEHOLDER.sub(lambda found: known[found[1]], word) for word in template)
+    return tuple(_PLACEHOLDER.sub(lambda match: known[match[1]], word) for word in template)
 
 
 def names(template: Sequence[str], placeholder: str) -> bool:

@@ -82,7 +82,7 @@ class CpuWatch:
     def _wanted(self, fleet: Fleet, clock: float) -> dict[Key, MeasuredLaunch]:
         """Return the launches to measure now. Forgets the measurements of launches that are over."""
         due = self._due(fleet)
-        self._measured = {key: found for key, found in self._measured.items() if key in due}
+        self._measured = {key: measurement for key, measurement in self._measured.items() if key in due}
         launches = {key: self._launches.find(*key) for key, at in due.items() if clock >= at}
         return {key: self._measured_launch(key[0], launch) for key, launch in launches.items() if launch is not None}
 

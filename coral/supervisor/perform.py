@@ -197,7 +197,7 @@ class Performer:
     def _publish(self, action: do.Publish, fleet: Fleet, now: on.Moment) -> None:
         attempt = action.attempt
         # An answer to the submission that could not be written before would hide this one.
-        self._unwritten = [held for held in self._unwritten if not _accepts(held[0], attempt.number)]
+        self._unwritten = [write for write in self._unwritten if not _accepts(write[0], attempt.number)]
         self._ledger.add(attempt)
         if aside := self._store.publish(attempt):
             # Only the supervisor writes records: what somebody else put there makes way, and is kept to be examined.
@@ -260,16 +260,16 @@ class Performer:
         """`cleanups`: of earlier launches of this grade, in the same folder."""
         wait(cleanups)
         yield from self._restore_hub()
-        for name, found in self._task_files.restore():
-            yield on.Restored(item=f"private/{name}", found=found, source="the run's start")
+        for name, damage in self._task_files.restore():
+            yield on.Restored(item=f"private/{name}", found=damage, source="the run's start")
         checkout.prepare_grade(self._layout, self._context.config, action, self._context.venv)
         yield on.CheckedOut(number=action.number, launch=action.launch)
 
     def _restore_hub(self) -> Iterator[on.Event]:
         for name in hub.restore_settings(self._layout.hub, self._hub_config):
             yield on.Restored(item=f"the hub's {name}", found="was changed", source="the run's start")
-        for name, found, source in self._packs.restore():
-            yield on.Restored(item=f"the hub's {name}", found=found, source=source)
+        for name, damage, source in self._packs.restore():
+            yield on.Restored(item=f"the hub's {name}", found=damage, source=source)
         if restore_seed(self._layout.hub, self._context.rules.seed_commit):
             yield on.Restored(item="the hub's reference of the seed", found="was changed", source="the run's start")
 

@@ -73,11 +73,11 @@ def _entry(value: object) -> dict[str, str | int | float | bool | None]:
     if not isinstance(value, dict):
         raise ValueError("heartbeat: must be an object")
     entry: dict[str, str | int | float | bool | None] = {}
-    for key, held in value.items():
-        if isinstance(held, str):
+    for key, field in value.items():
+        if isinstance(field, str):
             entry[key] = _text(value, key)
-        elif held is None or isinstance(held, bool) or (isinstance(held, int | float) and abs(held) < 1e15):
-            entry[key] = held
+        elif field is None or isinstance(field, bool) or (isinstance(field, int | float) and abs(field) < 1e15):
+            entry[key] = field
         else:
             raise ValueError(f"heartbeat: {one_line(str(key), 40)}: must be a text or a finite number")
     return entry

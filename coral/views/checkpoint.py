@@ -57,7 +57,7 @@ def snapshot(fleet: Fleet, name: str, recent: Sequence[Attempt], held: Sequence[
         # The last error of the agent's program, until a launch ends well; else the last failed attempt with its number.
         "error": agent.last_error or next((_failure(attempt) for attempt in failed), ""),
         "failures": sum(1 for _ in in_a_row),
-        "questions": [asked.text for asked in fleet.run.questions if asked.agent == name],
+        "questions": [question.text for question in fleet.run.questions if question.agent == name],
         "items": items_of(held, name),
         "latest": _latest(recent[:LATEST], agent, scale),
     }

@@ -169,9 +169,9 @@ def _is_difference(stated: str, first: Attempt, second: Attempt, records: Record
     # Where lower is better, a gain may be written with a minus, as a decrease, or with a plus, as a gain.
     signs = (1.0,) if records.direction is Direction.MAXIMIZE else (1.0, -1.0)
     of_verdicts = [
-        sign * one.delta
-        for one, other, sign in ((second, first, 1.0), (first, second, -1.0))
-        if one.delta is not None and one.against == other.number
+        sign * later.delta
+        for later, other, sign in ((second, first, 1.0), (first, second, -1.0))
+        if later.delta is not None and later.against == other.number
     ]
     of_scores = (second.score or 0.0) - (first.score or 0.0)
     if any(_is_rounded(stated, sign * difference) for difference in (*of_verdicts, of_scores) for sign in signs):

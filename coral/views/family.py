@@ -47,8 +47,8 @@ class FamilyTree:
     def handed_on(self, number: int) -> list[Child]:
         """Return whose work an attempt was built on: itself and, going back along its line, the latest attempt of each
         stretch that one agent made; the last one is the seed."""
-        line = [self.members[held] for held in self.line(number)]
-        return [one for place, one in enumerate(line) if not place or one.agent != line[place - 1].agent]
+        line = [self.members[ancestor] for ancestor in self.line(number)]
+        return [child for place, child in enumerate(line) if not place or child.agent != line[place - 1].agent]
 
     def descendants(self, number: int) -> list[int]:
         """Return all attempts that were built on this one, directly or indirectly, in the order of their numbers."""

@@ -168,7 +168,7 @@ def clean(text: object) -> str:
 def source(text: object) -> str:
     """Return foreign text to be judged, such as a change, as `clean` does, with characters that alter the order in
     which others are shown as escapes (`\\u202e`): with them one text is made to look like another."""
-    return _TURNS.sub(lambda found: f"\\u{ord(found[0]):04x}", clean(text))
+    return _TURNS.sub(lambda match: f"\\u{ord(match[0]):04x}", clean(text))
 
 
 def line(text: object, limit: int = 500) -> str:

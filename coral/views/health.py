@@ -40,7 +40,7 @@ TEXTS: Mapping[Trouble, str] = {
 def health_data(fleet: Fleet, clock: float) -> dict[str, Any]:
     """Return the health as status.json holds it. `clock`: the run's clock now; seconds are counted up to it."""
     level, found = health_of(fleet)
-    reasons = [reason_of(one.trouble, one.of, clock - one.since) for one in found]
+    reasons = [reason_of(trouble.trouble, trouble.of, clock - trouble.since) for trouble in found]
     return summed(level, reasons)
 
 

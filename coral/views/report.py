@@ -90,7 +90,7 @@ class Report:
 
     def holdouts(self, fleet: Fleet) -> None:
         """Write the scores on the hold-out to a file that agents cannot read. OSError if that fails."""
-        rows = [asdict(held) for held in fleet.holdouts.values()]
+        rows = [asdict(score) for score in fleet.holdouts.values()]
         write_json(self._context.layout.holdout_scores, {"format": 1, "scores": rows}, durable=False, mode=0o600)
 
     def job_ended(self, now: Moment, action: ShowJob) -> None:
@@ -188,8 +188,13 @@ class Report:
             "alerts_acknowledged": run.alerts_acknowledged,
             "alerts_answered": list(run.alerts_answered),
             "questions": [
-                {"number": asked.number, "agent": asked.agent, "text": asked.text, "clock": round(asked.asked_at, 1)}
-                for asked in run.questions
+                {
+                    "number": question.number,
+                    "agent": question.agent,
+                    "text": question.text,
+                    "clock": round(question.asked_at, 1),
+                }
+                for question in run.questions
             ],
         }
 
@@ -225,14 +230,14 @@ class Report:
         elif monitor is not None and agent.phase in LIVE and now.run_time - agent.spawned_at >= SILENT_SECONDS:
             beat = {"phase": "starting", "message": "", "age": round(now.run_time - agent.spawned_at, 1)}
         assignment = self._context.roster.assignment(view["name"])
-        graded = [(f"#{number}", given) for number, author, given in grades if author == view["name"]]
+        graded = [(f"#{number}", beat_of_grade) for number, author, beat_of_grade in grades if author == view["name"]]
         running = [(pulse.task, pulse) for pulse in running_pulses(self._context.layout, view["name"])]
         pulses = [
             {"task": task, "phase": pulse.phase, "progress": pulse.progress, "message": pulse.message}
             for task, pulse in (*graded, *running)
         ]
         member = fleet.run.members.get(view["name"])
-        former = [asdict(one) for one in member.former] if member is not None else []
+        former = [asdict(former_member) for former_member in member.former] if member is not None else []
         driven = {"runtime": assignment.runtime, "model": assignment.model, "former": former}
         return {**view, **driven, "beat": beat, "pulses": pulses}
 

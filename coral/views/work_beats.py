@@ -99,8 +99,8 @@ class WorkArchive:
         if agent not in self._archived:
             self._archived[agent] = latest_beats(path)  # what the previous supervisor archived is not archived again
         archived = self._archived[agent]
-        for given in beats:
-            beat = replace(given, run=self._layout.root.name, agent=agent, launch=0)
+        for pulse_beat in beats:
+            beat = replace(pulse_beat, run=self._layout.root.name, agent=agent, launch=0)
             if not _is_news(beat, archived.get((beat.session, beat.task))):
                 continue
             archived.pop((beat.session, beat.task), None)  # the latest comes last

@@ -116,7 +116,7 @@ def one(view: RunView, number: int) -> Json:
     children = view.index.ask(lambda rows: built_on(rows, record.commit, number))
     # A trial of numbers may be graded by another rule.
     is_compared = bool(record.agent) and record.kind is not Kind.TUNE and record.epoch == view.epoch
-    above = [held for _, held in line if held.number != number and held.epoch == record.epoch]
+    above = [ancestor for _, ancestor in line if ancestor.number != number and ancestor.epoch == record.epoch]
     measured, *ancestors = with_scores(view, [record, *above])
     return {
         **_row(view, record, format.score(measured.median)),
@@ -129,7 +129,9 @@ def one(view: RunView, number: int) -> Json:
         "seconds": format.duration(record.seconds),
         "measured": _measured(measured.scores) if measured.count > 1 else "",
         "files": artifacts.listed(view, number),
-        "ancestors": [{"number": held.attempt.number, "score": format.score(held.median)} for held in ancestors],
+        "ancestors": [
+            {"number": ancestor.attempt.number, "score": format.score(ancestor.median)} for ancestor in ancestors
+        ],
         "children": children[:CHILDREN],
         "more_children": max(0, len(children) - CHILDREN),
     }

@@ -53,8 +53,8 @@ def fleet(view: RunView) -> Json:
             -ALERTS:
         ],
         "questions": [
-            {"number": asked.integer("number"), "agent": asked.text("agent"), "text": asked.text("text", 2000)}
-            for asked in status.objects("questions")
+            {"number": question.integer("number"), "agent": question.text("agent"), "text": question.text("text", 2000)}
+            for question in status.objects("questions")
         ],
     }
 

@@ -32,8 +32,8 @@ def knowledge(view: RunView, asked: Mapping[str, str]) -> Json:
         "offset": offset,
         "most": NOTES,
         "conflicts": [
-            {"claim": _named(one.claim), "other": _named(one.other), "why": format.line(one.why)}
-            for one in held.conflicts
+            {"claim": _named(conflict.claim), "other": _named(conflict.other), "why": format.line(conflict.why)}
+            for conflict in held.conflicts
         ],
         "dead_ends": [_named(note) for note in held.dead_ends],
         "skills": [_skill(skill) for skill in _skills(view) if not text or text.casefold() in _text_of(skill)],
@@ -47,7 +47,7 @@ def note(view: RunView, asked: Mapping[str, str]) -> Json:
 
 
 def _numbered(held: KnowledgeView, number: int) -> NumberedNote:
-    found = next((one for one in held.notes if one[0] == number), None)
+    found = next((note for note in held.notes if note[0] == number), None)
     if found is None:
         raise CoralError(f"cannot show note {number}: there is no such note", f"there are {len(held.notes)}")
     return found
@@ -93,7 +93,7 @@ def _line(held: KnowledgeView, numbered: NumberedNote) -> Json:
 def skill(view: RunView, asked: Mapping[str, str]) -> Json:
     """Return one skill with its text as HTML. CoralError if there is none of that name."""
     name = asked.get("name", "")
-    found = next((one for one in _skills(view) if one.name == name), None)
+    found = next((skill for skill in _skills(view) if skill.name == name), None)
     if found is None:
         raise CoralError(f"cannot show the skill {name[:80]!r}: there is no such skill", "coral skills lists them")
     return {**_skill(found), "html": rendered(found.body[:LONGEST]), "cut": len(found.body) > LONGEST}

@@ -30,7 +30,9 @@ def lane(view: RunView, agent: str) -> Json:
     life = _Life(view)
     for event in found:
         life.take(event)
-    status = next((one for one in view.status.objects("agents") if one.text("name", 80) == agent), LenientJson())
+    status = next(
+        (status for status in view.status.objects("agents") if status.text("name", 80) == agent), LenientJson()
+    )
     is_whole = not start and len(found) < EVENTS
     return {
         "begin": 0.0 if is_whole or not found else found[0].number("clock") or 0.0,
@@ -134,6 +136,6 @@ def answer(view: RunView, agent: str, asked: Mapping[str, str]) -> Json:
     """Return the first replies of the agent in the launch `launch`, whose prompt had the heartbeats."""
     launch = number_in(asked, "launch", 0)
     found = transcript.entries(view.layout, agent, launch, runtime_of(view, agent, launch))
-    replies = list(islice((one for one in found if one.kind is EntryKind.REPLY), REPLIES + 1))
+    replies = list(islice((entry for entry in found if entry.kind is EntryKind.REPLY), REPLIES + 1))
     texts = [format.clean(entry.text[:LONGEST_REPLY]) for entry in replies[:REPLIES]]
     return {"replies": texts, "more": len(replies) > REPLIES}

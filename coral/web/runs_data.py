@@ -59,16 +59,16 @@ def compared(runs: Runs, names: list[str]) -> Json:
             "concerns": concerns,
             "runs": [
                 {
-                    **one.data(),
+                    **outcome.data(),
                     "label": label,
-                    "used": used(one.view),
-                    "clock": one.took,
-                    "to_best": "" if one.curve.to_best is None else format.duration(one.curve.to_best),
-                    "changes": _changes(one),
-                    "time": one.over_time()[-POINTS:],
-                    "graded": one.over_attempts()[-POINTS:],
+                    "used": used(outcome.view),
+                    "clock": outcome.took,
+                    "to_best": "" if outcome.curve.to_best is None else format.duration(outcome.curve.to_best),
+                    "changes": _changes(outcome),
+                    "time": outcome.over_time()[-POINTS:],
+                    "graded": outcome.over_attempts()[-POINTS:],
                 }
-                for one, label in zip(outcomes, labels, strict=True)
+                for outcome, label in zip(outcomes, labels, strict=True)
             ],
             "settings": [[key, values] for key, values in comparison.differing(outcomes)],
         }
@@ -77,7 +77,7 @@ def compared(runs: Runs, names: list[str]) -> Json:
 def _edge(direction: Direction, outcomes: Sequence[RunOutcome]) -> float | None:
     """Return the worse end of a linear axis for all runs; scores that are still worse are drawn there. None if there is
     nothing to draw."""
-    found = reach([[step.value for step in one.curve.steps] for one in outcomes])
+    found = reach([[step.value for step in outcome.curve.steps] for outcome in outcomes])
     return None if found is None else with_margin(*found)[0 if direction is Direction.MAXIMIZE else 1]
 
 

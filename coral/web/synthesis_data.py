@@ -77,10 +77,10 @@ def compared(view: RunView, asked: Mapping[str, str]) -> Json:
         "new": new,
         "sections": [
             {
-                name: held if name == "heading" else [line[:LONGEST_LINE] for line in held]
-                for name, held in asdict(one).items()
+                name: part if name == "heading" else [line[:LONGEST_LINE] for line in part]
+                for name, part in asdict(section).items()
             }
-            for one in sections
+            for section in sections
         ],
     }
 

@@ -70,9 +70,9 @@ def _of_the_run(args: argparse.Namespace) -> Iterator[Check]:
     if layout is None or not can_see_private(layout):
         return
     found = broken_folders(layout, RunView(layout).agents())
-    yield from [check_of(layout, one, fixing=args.fix) for one in found]
+    yield from [check_of(layout, folder, fixing=args.fix) for folder in found]
     if args.fix:
-        yield from (repaired(layout, one) for one in found if one.is_safe)
+        yield from (repaired(layout, folder) for folder in found if folder.is_safe)
 
 
 def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Check]:

@@ -135,7 +135,10 @@ def _show(view: RunView, args: argparse.Namespace) -> int:
     rows = {owner: [LenientJson(row) for row in folder.read(owner)] for owner in _owners(view, args)}
     if args.json:
         return print_json(
-            {owner: [{**row.data, "next": due_of(view, owner, row)} for row in held] for owner, held in rows.items()}
+            {
+                owner: [{**row.data, "next": due_of(view, owner, row)} for row in own_rows]
+                for owner, own_rows in rows.items()
+            }
         )
     if not any(rows.values()):
         print("no heartbeat is in force yet: the supervisor writes the list when the run begins")

@@ -80,7 +80,7 @@ def _chosen(repository: Repository, args: argparse.Namespace, *, interactive: bo
 
     if args.command:
         return Proposal(f"the number that `{args.command}` prints", args.command)
-    proposals = [one for one in repository.proposals() if not (args.tests and one.command)]
+    proposals = [proposal for proposal in repository.proposals() if not (args.tests and proposal.command)]
     if not proposals:
         what = "tests" if args.tests else "tests and no benchmark"
         hint = "name what prints the score: --command 'python bench.py'"

@@ -141,7 +141,7 @@ def _print_difference(out: Console, first: Difference) -> None:
 
 
 def _one_line(plain: Mapping[str, Any]) -> str:
-    named = ", ".join(f"{name}={format.line(json.dumps(held))}" for name, held in plain.items() if name != "is")
+    named = ", ".join(f"{name}={format.line(json.dumps(value))}" for name, value in plain.items() if name != "is")
     return f"{plain['is']}({named})"
 
 

@@ -121,7 +121,7 @@ def _scores(view: RunView, attempt: Attempt) -> tuple[float, ...]:
 
 
 def _on_the_holdout(view: RunView, attempt: Attempt) -> str:
-    found = next((one for one in view.holdouts if one.row.number == attempt.number), None)
+    found = next((graded for graded in view.holdouts if graded.row.number == attempt.number), None)
     if found is None:
         score = view.on_the_holdout.get(attempt.number)
         return "" if score is None else format.score(score)
@@ -133,8 +133,11 @@ def _lineage(view: RunView, attempt: Attempt) -> str:
     if attempt.kind is Kind.BASELINE:
         return ""
     found = view.index.shown(lambda rows: map(Named, query.lineage(rows, attempt.number, ANCESTORS + 2, view.alone)))
-    line = [held for _, held in found if held.number != attempt.number and held.epoch == attempt.epoch]
-    shown = [f"#{held.attempt.number} {format.score(held.median)}" for held in with_scores(view, line[-ANCESTORS:])]
+    line = [ancestor for _, ancestor in found if ancestor.number != attempt.number and ancestor.epoch == attempt.epoch]
+    shown = [
+        f"#{ancestor.attempt.number} {format.score(ancestor.median)}"
+        for ancestor in with_scores(view, line[-ANCESTORS:])
+    ]
     whole = len(line) <= ANCESTORS and (not line or line[0].kind is Kind.BASELINE)
     return ("" if whole else "… → ") + " → ".join(shown)
 

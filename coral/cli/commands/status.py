@@ -66,7 +66,7 @@ def _timeline(view: RunView, *, as_json: bool) -> int:
     agents = {name: spans(beats_in(view.layout.beats(name)), until) for name in names}
     if as_json:
         return print_json(
-            {"until": until, "agents": {name: list(map(asdict, found)) for name, found in agents.items()}}
+            {"until": until, "agents": {name: list(map(asdict, own_spans)) for name, own_spans in agents.items()}}
         )
     out = console()
     print_heading(out, view)
@@ -173,7 +173,10 @@ def resume_command(view: RunView) -> str:
     reason = view.status.inner("reason")
     kind = reason.text("kind") if view.state == "stopped" else ""
     if kind == RunEndKind.BUDGET:
-        budgets = [(reason.inner("budget"), 0.0), *((found, found.number("used")) for found in _used_up(view.status))]
+        budgets = [
+            (reason.inner("budget"), 0.0),
+            *((budget, budget.number("used")) for budget in _used_up(view.status)),
+        ]
         return " ".join((how, *_larger("budget", budgets)))
     if kind == RunEndKind.TARGET:
         return f"{how} budget.target=null"
@@ -190,7 +193,7 @@ def resume_command(view: RunView) -> str:
 def _used_up(status: LenientJson) -> list[LenientJson]:
     """Return the budgets of the run of which nothing is left."""
     budgets = status.objects("budgets")
-    return [found for found in budgets if 0 < (found.number("limit") or 0) <= (found.number("used") or 0)]
+    return [budget for budget in budgets if 0 < (budget.number("limit") or 0) <= (budget.number("used") or 0)]
 
 
 def _used_of(agent: LenientJson, key: str) -> float | None:
@@ -258,10 +261,10 @@ def _body(out: Console, view: RunView) -> None:
     questions = view.status.objects("questions")
     if questions:
         out.print()
-    for asked in questions:
-        number, who = asked.integer("number"), asked.text("agent")
+    for question in questions:
+        number, who = question.integer("number"), question.text("agent")
         reply = dim(f"  {command(f'answer {number}', view.layout)} '...'")
-        out.print(Text.assemble((f"question {number} ", "yellow"), f"{who}: {asked.text('text')}", reply))
+        out.print(Text.assemble((f"question {number} ", "yellow"), f"{who}: {question.text('text')}", reply))
     alerts = [alert for alert in view.status.objects("alerts") if alert.data.get("acknowledged") is not True]
     if alerts:
         out.print()

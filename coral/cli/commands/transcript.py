@@ -116,7 +116,11 @@ def runtime_of(view: RunView, agent: str, launch: int) -> Runtime:
         if not name:
             raise
         return find(name, {})
-    same = [one for one in (own, *assignments_of(config)) if one is not None and name in ("", one.runtime)]
+    same = [
+        assignment
+        for assignment in (own, *assignments_of(config))
+        if assignment is not None and name in ("", assignment.runtime)
+    ]
     return find(same[0].runtime, same[0].options) if same else find(name, {})
 
 

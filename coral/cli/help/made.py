@@ -60,14 +60,17 @@ def _shown(value: object) -> str:
     if isinstance(value, bool) or value is None:
         return f"`{str(value).lower()}`"
     if isinstance(value, list):
-        return "a list: " + ", ".join(f"`{one}`" for one in value)
+        return "a list: " + ", ".join(f"`{item}`" for item in value)
     return f"`{' '.join(str(value).split())}`".replace("|", "\\|")
 
 
 def _built_in() -> str:
     from heartbeats.heartbeat import BUILT_IN
 
-    rows = [f"| `{one.name}` | {one.when} | {one.delivery} | {'yes' if one.protected else 'no'} |" for one in BUILT_IN]
+    rows = [
+        f"| `{heartbeat.name}` | {heartbeat.when} | {heartbeat.delivery} | {'yes' if heartbeat.protected else 'no'} |"
+        for heartbeat in BUILT_IN
+    ]
     return "\n".join(["| name | when | delivery | protected |", "|---|---|---|---|", *rows])
 
 

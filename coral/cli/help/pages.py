@@ -46,7 +46,7 @@ class Page:
 
 def filled(text: str) -> str:
     """Replace each line with `<!-- made: NAME -->` by what is made for that name. KeyError for an unknown name."""
-    return MADE_HERE.sub(lambda found: MADE[found[1]]().rstrip(), text)
+    return MADE_HERE.sub(lambda match: MADE[match[1]]().rstrip(), text)
 
 
 def as_words(text: str) -> str:

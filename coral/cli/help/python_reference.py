@@ -26,7 +26,7 @@ def _entry(name: str, found: object) -> Iterator[str]:
     yield f"### coral.{name}\n"
     yield _text(found)
     if issubclass(found, Enum):
-        yield "\nOne of " + ", ".join(f"`{one.value}`" for one in found) + "."
+        yield "\nOne of " + ", ".join(f"`{member.value}`" for member in found) + "."
         return
     if is_dataclass(found):
         yield "\nFields: " + ", ".join(f"`{part.name}: {_type(part.type)}`" for part in fields(found)) + "."

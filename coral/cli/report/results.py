@@ -73,14 +73,14 @@ def lineage(view: RunView) -> Html | None:
     steps = [None, *(format.delta(after.median, before.median) for before, after in pairwise(line))]
     rows = [
         [
-            f"#{held.attempt.number}",
-            format.score(held.median),
+            f"#{ancestor.attempt.number}",
+            format.score(ancestor.median),
             step or "",
-            _verdict(held.attempt),
-            held.attempt.agent,
-            _title(held.attempt),
+            _verdict(ancestor.attempt),
+            ancestor.attempt.agent,
+            _title(ancestor.attempt),
         ]
-        for held, step in zip(line, steps, strict=True)
+        for ancestor, step in zip(line, steps, strict=True)
     ]
     whole = bool(line) and line[0].attempt.kind is Kind.BASELINE
     says = f"#{best} was built on these, the oldest first" + ("" if whole else "; earlier ones are not shown")
@@ -146,12 +146,12 @@ def holdout(view: RunView) -> Html | None:
         return None
     rows = [
         [
-            f"#{one.row.number}",
-            format.score(one.row.score),
-            format.score(one.row.holdout),
-            format.line(divergence_text(one), 200),
+            f"#{graded.row.number}",
+            format.score(graded.row.score),
+            format.score(graded.row.holdout),
+            format.line(divergence_text(graded), 200),
         ]
-        for one in (view.holdouts[0], *view.holdouts[1:][-TOP:])
+        for graded in (view.holdouts[0], *view.holdouts[1:][-TOP:])
     ]
     columns = (">attempt", ">score", ">on the hold-out", "the hold-out says")
     return section(

@@ -159,7 +159,7 @@ def check_comparable(views: Sequence[RunView]) -> list[str]:
 def differing(outcomes: Sequence[RunOutcome]) -> list[tuple[str, list[str]]]:
     """Return the settings in which the runs differ, each with its value in every run; empty for a run without that
     setting."""
-    held = [one.settings or {} for one in outcomes]
+    held = [outcome.settings or {} for outcome in outcomes]
     keys = dict.fromkeys(key for values in held for key in values)
     rows = [(key, [values.get(key, "") for values in held]) for key in keys]
     return [(key, values) for key, values in rows if len(set(values)) > 1]

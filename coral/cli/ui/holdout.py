@@ -15,14 +15,14 @@ def holdout_table(view: RunView, width: int) -> Table:
     """Return a table of the seed and the last attempts that were graded on the hold-out."""
     compared = view.holdouts
     seed, rest = compared[0], compared[1:]
-    rows = [_row(view, one, seed) for one in (seed, *rest[-MOST:])]
+    rows = [_row(view, graded, seed) for graded in (seed, *rest[-MOST:])]
     return table(COLUMNS, rows, width)
 
 
 def holdout_line(view: RunView) -> Text | None:
     """Return what the hold-out says of the best; None if the best is the seed or was not graded on the hold-out yet."""
     best = view.best_and_lead[0].integer("number")
-    found = next((one for one in view.holdouts[1:] if one.row.number == best), None)
+    found = next((graded for graded in view.holdouts[1:] if graded.row.number == best), None)
     if found is None:
         return None
     text, seed = divergence_text(found), view.holdouts[0]

@@ -58,7 +58,7 @@ def harmless(text: str) -> str:
     """Return Markdown in which HTML and images are shown as text. Code stays as it is. To be called on a whole page: an
     open fence in one note makes code of the next."""
     text = re.sub(f"[{_BEGIN}{_END}]", "", format.clean(text))
-    marked = _RISKY.sub(lambda found: f"{_BEGIN}{found.start()}{_END}", text)
+    marked = _RISKY.sub(lambda match: f"{_BEGIN}{match.start()}{_END}", text)
     code = set.intersection(*(set(_in_code(text, parser.parse(marked))) for parser in _PARSERS))
 
     def shown(mark: re.Match[str]) -> str:
@@ -127,7 +127,7 @@ def _as_file(knowledge: KnowledgeView, note: Note) -> str:
     front |= {"attempts": list(note.attempts), "about": list(note.about), "confidence": note.confidence}
     front |= {"state": knowledge.evidence(note).state.value}
     head = frontmatter.write({key: value for key, value in front.items() if value}, "").rstrip()
-    head = _RISKY.sub(lambda found: _ESCAPED[found[0]], head)  # it is no Markdown, so that nothing in it is code
+    head = _RISKY.sub(lambda match: _ESCAPED[match[0]], head)  # it is no Markdown, so that nothing in it is code
     return f"{head}\n\n{_page([note.body.strip()])}"
 
 

@@ -103,10 +103,12 @@ class RunFollower:
         if self._is_first:
             self._is_first = False
             found = self.view.index.ask(lambda rows: history.graded(rows, self.view.alone, ATTEMPTS))
-            at = times(self.view, ((one.number, one.published_at) for one in found), self._clocks.get)
-            graded = [(at[one.number], one.score, one.agent, one.kind) for one in found]
+            at = times(self.view, ((record.number, record.published_at) for record in found), self._clocks.get)
+            graded = [(at[record.number], record.score, record.agent, record.kind) for record in found]
         else:
-            graded = [(self._clocks.get(one.number, 0.0), one.score, one.agent, one.kind) for one in records]
+            graded = [
+                (self._clocks.get(record.number, 0.0), record.score, record.agent, record.kind) for record in records
+            ]
         for seconds, score, agent, kind in graded:
             if score is not None and agent and kind in (Kind.REAL, Kind.TUNE):
                 self.attempts.append((seconds, score, agent))

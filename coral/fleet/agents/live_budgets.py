@@ -64,7 +64,7 @@ def _nobody_is_left(fleet: Fleet, rules: Rules) -> bool:
 def drop_outdated(transaction: Transaction) -> None:
     """Forget the operator's change of a budget for which the task states another limit since."""
     rules = transaction.task_rules
-    kept = {key: found for key, found in transaction.run.budgets.items() if budget_of(rules, key) == found.base}
+    kept = {key: change for key, change in transaction.run.budgets.items() if budget_of(rules, key) == change.base}
     if len(kept) < len(transaction.run.budgets):
         transaction.set_run(budgets=kept)
 

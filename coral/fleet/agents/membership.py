@@ -83,7 +83,7 @@ def restore(transaction: Transaction, name: str, member: Member) -> None:
     if transaction.run.members.get(name) == member and name in transaction.agents:
         return
     _forget(transaction, name)
-    transaction.set_run(moves={other: held for other, held in transaction.run.moves.items() if other != name})
+    transaction.set_run(moves={other: move for other, move in transaction.run.moves.items() if other != name})
     _set_member(transaction, name, member, None)
     if name not in transaction.agents:
         begin(transaction, name, 0.0)  # mutants: equivalent, it begins at once as well if it was to begin earlier
@@ -155,7 +155,7 @@ def _will_move(transaction: Transaction, name: str, asked: Move) -> None:
 
 def _move_now(transaction: Transaction, agent: Agent, moved: Move) -> None:
     name, member, before = agent.name, moved.member, transaction.run.members.get(agent.name)
-    transaction.set_run(moves={other: held for other, held in transaction.run.moves.items() if other != name})
+    transaction.set_run(moves={other: move for other, move in transaction.run.moves.items() if other != name})
     if member.account != moved.was.account:
         accounts.leave(transaction, agent)
         if agent.phase is Phase.PARKED and agent.reason.kind is ReasonKind.AT_LIMIT and agent.order is Order.WORK:

@@ -236,7 +236,9 @@ def _recognise_duplicate(transaction: Transaction, pending: PendingAttempt) -> P
     is_known = pending.duplicate_of is not None or pending.confirmation is not None
     if is_known or pending.submission.kind is not Kind.REAL:
         return pending
-    number = next((held.number for held in transaction.measured.values() if held.tree == pending.tree), None)
+    number = next(
+        (measured.number for measured in transaction.measured.values() if measured.tree == pending.tree), None
+    )
     return transaction.set_pending(pending.number, duplicate_of=number)
 
 

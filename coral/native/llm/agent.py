@@ -83,7 +83,7 @@ class LlmAgent:
     def recover(self) -> None:
         """Settle what an interrupt has left: the call that was being performed gets a result and is not performed
         again, nor are the calls after it. Then add the waiting prompts to the conversation."""
-        begun = (held.call for held in self.memory.held if held.call.id == self.memory.started)
+        begun = (held_call.call for held_call in self.memory.held if held_call.call.id == self.memory.started)
         for call in (*self.memory.unfinished, *begun):
             try:
                 text, failed = self._outcome(call), False
@@ -234,18 +234,18 @@ class LlmAgent:
     def _offer_held(self) -> None:
         """Perform the held calls that the gates now let pass. One stays among them until it has been performed, so that
         an interrupt does not hide it."""
-        for held in self.memory.held:
-            rest = tuple(other for other in self.memory.held if other.call.id != held.call.id)
-            decision = plugins.decide(self.gates, self._signal(), (held.call,), 0)
+        for held_call in self.memory.held:
+            rest = tuple(other for other in self.memory.held if other.call.id != held_call.call.id)
+            decision = plugins.decide(self.gates, self._signal(), (held_call.call,), 0)
             if isinstance(decision, ToolCall):
-                started = HeldCall(call=replace(decision, id=held.call.id), steps=held.steps)
+                started = HeldCall(call=replace(decision, id=held_call.call.id), steps=held_call.steps)
                 self.bench.memory = replace(self.memory, held=(*rest, started))
                 self._perform(started.call)
-            elif isinstance(decision, RefusedCall) or held.steps <= 1:
+            elif isinstance(decision, RefusedCall) or held_call.steps <= 1:
                 self.bench.memory = replace(self.memory, held=rest)
-                self._tell(f"The call {held.call.name} that was held back is dropped: {decision.reason}")
+                self._tell(f"The call {held_call.call.name} that was held back is dropped: {decision.reason}")
             else:
-                self.bench.memory = replace(self.memory, held=(*rest, replace(held, steps=held.steps - 1)))
+                self.bench.memory = replace(self.memory, held=(*rest, replace(held_call, steps=held_call.steps - 1)))
 
     def _tell(self, text: str) -> None:
         self.bench.memory = self.memory.add(PromptMessage(text=text))

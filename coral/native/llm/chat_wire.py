@@ -127,7 +127,7 @@ def _message(message: AnswerMessage | ResultMessage) -> Json:
                     }
                     for call in calls
                 ]
-            kept = (item for held in reasoning for item in json.loads(held).items())
+            kept = (item for block in reasoning for item in json.loads(block).items())
             return {**answer, **{name: value for name, value in kept if name in REASONING}}
 
 

@@ -107,7 +107,7 @@ class LlmMemory:
         """The results of the last answer's calls that there are so far."""
         answer = self.last_answer
         ids = {call.id for call in answer.calls} if answer else set[str]()
-        return tuple(held for held in self.messages if isinstance(held, ResultMessage) and held.call in ids)
+        return tuple(message for message in self.messages if isinstance(message, ResultMessage) and message.call in ids)
 
     @property
     def unfinished(self) -> tuple[ToolCall, ...]:

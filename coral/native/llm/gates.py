@@ -186,7 +186,7 @@ def ask(gates: Sequence[Gate], signal: GateSignal, calls: tuple[ToolCall, ...], 
     it. ValueError or TypeError if a gate does not return a decision for each call."""
     decision: Decision = calls[place]
     for gate in gates:
-        decision = [one for _, one in zip(calls, gate(signal, calls), strict=True)][place]
+        decision = [answer for _, answer in zip(calls, gate(signal, calls), strict=True)][place]
         if not isinstance(decision, Decision):
             raise TypeError(f"{decision!r:.80} is no decision")
         if not isinstance(decision, ToolCall):

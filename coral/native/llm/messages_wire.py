@@ -75,15 +75,15 @@ def _blocks(message: Message) -> Iterator[dict[str, Any]]:
                 **({"is_error": True} if failed else {}),
             }
         case AnswerMessage(text=text, calls=calls, reasoning=reasoning):
-            yield from (block for held in reasoning if (block := json.loads(held)).get("type") in THOUGHTS)
+            yield from (block for line in reasoning if (block := json.loads(line)).get("type") in THOUGHTS)
             if text.strip():
                 yield {"type": "text", "text": text}
-            for made in calls:
+            for tool_call in calls:
                 yield {
                     "type": "tool_use",
-                    "id": made.id,
-                    "name": call_name(made.name),
-                    "input": as_object(made.arguments),
+                    "id": tool_call.id,
+                    "name": call_name(tool_call.name),
+                    "input": as_object(tool_call.arguments),
                 }
 
 

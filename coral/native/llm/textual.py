@@ -107,13 +107,13 @@ class TextualReader:
 def _parts(written: str) -> tuple[str, list[RawCall]]:
     """Return the text of an answer without its calls and its reasoning, and the calls."""
     text, calls, place = "", list[RawCall](), 0
-    for found in PART.finditer(written):
-        text += written[place : found.start()]
-        place = found.end()
-        if found["result"]:
+    for match in PART.finditer(written):
+        text += written[place : match.start()]
+        place = match.end()
+        if match["result"]:
             return text, calls
-        if found["thought"]:  # it began in the prompt, as some templates have it
+        if match["thought"]:  # it began in the prompt, as some templates have it
             text, calls = "", []
-        elif found["name"]:
-            calls.append(RawCall(name=found["name"], arguments=found["arguments"].strip()))
+        elif match["name"]:
+            calls.append(RawCall(name=match["name"], arguments=match["arguments"].strip()))
     return text + written[place:], calls

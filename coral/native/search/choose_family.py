@@ -103,12 +103,12 @@ def compare_kinds(attempts: Sequence[Attempt], direction: Direction) -> Compared
                 reached = before
             tried.append(_Tried(FAMILIES[family].kind, start, before, reached))
     compared: dict[str, tuple[float, int]] = {}
-    for one in tried:
-        rivals = [other for other in tried if one.can_be_compared(other, direction)]
-        won = [direction.better(one.reached, rival.reached) for rival in rivals]
+    for tried_attempt in tried:
+        rivals = [other for other in tried if tried_attempt.can_be_compared(other, direction)]
+        won = [direction.better(tried_attempt.reached, rival.reached) for rival in rivals]
         if won:
-            wins, tries = compared.get(one.kind, (0.0, 0))
-            compared[one.kind] = wins + sum(won) / len(won), tries + 1
+            wins, tries = compared.get(tried_attempt.kind, (0.0, 0))
+            compared[tried_attempt.kind] = wins + sum(won) / len(won), tries + 1
     return compared
 
 

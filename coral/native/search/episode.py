@@ -143,7 +143,7 @@ class Episode:
         """Measure the last bests and the candidate again, and return the best by the mean: the best of many noisy
         measurements is the luckiest. Its score is the mean, its slack the worst."""
         problem, start = self.problem, self.start.point
-        points = [one.point for one in (*self.bests[-LEADERS:], candidate) if one.point != start] or [start]
+        points = [best.point for best in (*self.bests[-LEADERS:], candidate) if best.point != start] or [start]
         affordable = int(POLISH * self.seconds / max(problem.seconds_per_measurement, 1e-9))
         points = points[-max(1, affordable // 2) :]
         repeats = max(1, min(REPEATS, affordable // len(points)))
@@ -151,8 +151,12 @@ class Episode:
         means = []
         for point in points:
             measured = problem.measure([point] * repeats)
-            worst = max(measured, key=lambda one: (bool(one.error), -one.worst))
-            means.append(EvaluatedPoint(point, replace(worst, score=sum(one.score for one in measured) / repeats)))
+            worst = max(measured, key=lambda measurement: (bool(measurement.error), -measurement.worst))
+            means.append(
+                EvaluatedPoint(
+                    point, replace(worst, score=sum(measurement.score for measurement in measured) / repeats)
+                )
+            )
         return min(means, key=problem.rank)
 
     def _search(self) -> None:
@@ -227,7 +231,7 @@ class Episode:
             self.current = problem.best or self.current
             raise
         finally:
-            found = [one for one in (kept, problem.best) if one is not None]
+            found = [best for best in (kept, problem.best) if best is not None]
             problem.best, problem.on_new_best = min(found, key=problem.rank, default=None), on_new_best
 
     def _hop_from(self, optimum: EvaluatedPoint) -> EvaluatedPoint:

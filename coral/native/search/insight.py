@@ -45,7 +45,10 @@ def _what_matters(problem: OptimizationProblem, here: EvaluatedPoint) -> list[st
             continue  # these have no small steps
         step = STEP * scales[k] if space.variables[k].kind is VariableKind.REAL else 1.0
         moved = [space.clip(changed(here.point, [(k, here.point[k] + way * step)])) for way in (1.0, -1.0)]
-        merits = [problem.merit(found) for found in problem.measure([point for point in moved if point != here.point])]
+        merits = [
+            problem.merit(measurement)
+            for measurement in problem.measure([point for point in moved if point != here.point])
+        ]
         losses = [abs(merit - problem.merit(here.measurement)) for merit in merits if merit < float("inf")]
         effects += [(max(losses), space.names[k])] if losses else []
     if len(effects) < 2:

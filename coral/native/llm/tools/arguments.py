@@ -24,7 +24,7 @@ def read_arguments(tool: type[AgentTool], call: ToolCall) -> AgentTool:
         return tool.model_validate(arguments)
     except ValidationError as problem:
         found = problem.errors(include_url=False)[:5]
-        wrong = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in found)
+        wrong = "; ".join(f"{'.'.join(map(str, error['loc'])) or 'arguments'}: {error['msg']}" for error in found)
         raise ToolError(f"the arguments are wrong: {wrong}. {_right(tool)}") from None
 
 

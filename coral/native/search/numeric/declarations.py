@@ -101,8 +101,8 @@ def _apply_comment(text: str, begin: int, line: str, variables: list[Variable]) 
 
 def _assigned(text: str, name: str) -> Iterator[tuple[int, int]]:
     """Yield the start and the end of each value that the text assigns to a name."""
-    for found in re.finditer(rf"""(?<![\w.])(["']?){re.escape(name)}\1\s*[:=](?!=)[ \t]*""", text):
-        start = found.end()
+    for match in re.finditer(rf"""(?<![\w.])(["']?){re.escape(name)}\1\s*[:=](?!=)[ \t]*""", text):
+        start = match.end()
         first = text[start : start + 1]
         if first in CLOSING:
             end = _end_of_brackets(text, start)
@@ -150,14 +150,14 @@ def _choices(text: str, start: int, end: int, declared: Declaration) -> list[Var
     column = f"{declared.name} at {start}"
     return [
         choice(
-            found.group(),
-            found.start(),
+            match.group(),
+            match.start(),
             declared.choices,
             column=column,
             row=f"{column}/{number}",
             name=f"{declared.name}[{number}]" if number else declared.name,
         )
-        for number, found in enumerate(re.compile(pattern).finditer(text, start, end))
+        for number, match in enumerate(re.compile(pattern).finditer(text, start, end))
     ]
 
 

@@ -185,6 +185,6 @@ def load_evolution(path: Path, indices: Sequence[int], size: int, program: str) 
         of, kept = pickle.loads(found)
     except Exception:  # noqa: BLE001 - a damaged pickle may raise anything
         return None
-    is_whole = isinstance(kept, Evolution) and vars(kept).keys() == {one.name for one in fields(Evolution)}
+    is_whole = isinstance(kept, Evolution) and vars(kept).keys() == {field.name for field in fields(Evolution)}
     is_same = is_whole and (of, list(kept.indices), len(kept.base)) == (program, list(indices), size)
     return kept if is_same else None

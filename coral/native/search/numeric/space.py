@@ -108,7 +108,9 @@ class SearchSpace:
         self.permutation_of = {k: group for group in self.permutations for k in group}
         self.reals = [k for k, variable in enumerate(self.variables) if variable.kind is VariableKind.REAL]
         self.discrete = [k for k, variable in enumerate(self.variables) if variable.kind is not VariableKind.REAL]
-        self._is_free = not self.discrete and all(-inf == one.low and one.high == inf for one in self.variables)
+        self._is_free = not self.discrete and all(
+            -inf == variable.low and variable.high == inf for variable in self.variables
+        )
         self.column_of = {k: number for number, members in enumerate(self.columns) for k in members}
         tables = grouped(tuple(self.column_of[k] for k in row) for row in rows)
         self.tables = [[rows[n] for n in table] for table in tables if len(table) > 1]  # rows of the same columns

@@ -182,9 +182,9 @@ def _is_operand(token: tokenize.TokenInfo) -> bool:
 
 
 def _in_text(text: str) -> list[Variable]:
-    visible = QUOTED_OR_COMMENT.sub(lambda found: " " * len(found.group()), text)
-    numbers = [found for found in TEXT_NUMBER.finditer(visible) if not LEADING_ZERO.match(found.group())]
-    variables = [variable_of_literal(found.group(), found.start()) for found in numbers]
+    visible = QUOTED_OR_COMMENT.sub(lambda match: " " * len(match.group()), text)
+    numbers = [match for match in TEXT_NUMBER.finditer(visible) if not LEADING_ZERO.match(match.group())]
+    variables = [variable_of_literal(match.group(), match.start()) for match in numbers]
     return [variable for variable in variables if variable is not None]
 
 
