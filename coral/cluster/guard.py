@@ -42,15 +42,8 @@ def main(place: str, alive: int, done: int) -> None:
     """Wait for a grade and run it, detached from the worker. `place`: the folder of the grade; `alive`: a pipe that
     gets TAKEN when a grade has it and then the order, and whose other end is closed when the worker ends or no longer
     needs the folder; `done`: a pipe that gets the status, a line of JSON, see `_status`, and is then closed."""
-    if os.fork():
-        os._exit(0)
-    os.setsid()
-    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # Ray blocks SIGINT, and programs inherit that
-    with contextlib.suppress(PermissionError):  # Ray lowers the priority of its workers, by 15: root may undo that
-        os.setpriority(os.PRIO_PROCESS, 0, 0)
     folder = Path(place)
-    mark(folder)
+    detach(folder)
     try:
         if (status := _status(folder, alive)) is not None:
             with open(done, "wb") as pipe:
@@ -79,8 +72,17 @@ def described() -> dict[str, Any]:
     return {"pid": os.getpid(), "started": started_at(os.getpid())}
 
 
-def mark(folder: Path) -> None:
-    """Mark this process, and all that it will start, as those of a folder."""
+def detach(folder: Path) -> None:
+    """Go on in a child of this process, which exits. The child has a session of its own, adopts orphans, and has
+    neither the signal mask nor the priority of Ray's workers. It and all that it will start get the mark of the
+    folder."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # Ray blocks SIGINT, and programs inherit that
+    with contextlib.suppress(PermissionError):  # Ray lowers the priority of its workers, by 15: root may undo that
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
     with contextlib.suppress(OSError, ValueError):  # it may not be so high
         resource.setrlimit(LOCKS, (mark_of(folder), resource.getrlimit(LOCKS)[1]))
 
@@ -116,7 +118,7 @@ def _grade(folder: Path, order: dict[str, Any], grader: _Grader | None, alive: i
     end_all()
     if timed_out:
         child.wait()
-    result = _of_file(folder / order["result"]) if channel is None else channel.result(LARGEST)
+    result = _read_result(folder / order["result"]) if channel is None else channel.result(LARGEST)
     return {
         "code": code,
         "seconds": time.monotonic() - began,
@@ -136,7 +138,7 @@ def _started(folder: Path, order: dict[str, Any]) -> subprocess.Popen[bytes]:
 
 
 class _Grader:
-    """The interpreter of a Python grader, started before it is known what it will run."""
+    """The interpreter of a Python grader, started before its order comes, because that takes most of the time."""
 
     def __init__(self, folder: Path, env: dict[str, str]) -> None:
         self._folder, self._env = folder, env
@@ -172,7 +174,7 @@ class _Grader:
         return self._child
 
 
-def _of_file(path: Path) -> bytes | None:
+def _read_result(path: Path) -> bytes | None:
     """Read a file of at most LARGEST bytes; return None if that fails. A candidate may have made it: links are not
     followed, and a pipe is not waited for."""
     with contextlib.suppress(OSError):

@@ -8,7 +8,6 @@ itself: it is the parent, so a number that it signals was given to nobody else m
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
@@ -20,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from coral.cluster.guard import SUBREAPER, children, end_all, mark, started_at, write
+from coral.cluster.guard import children, detach, end_all, started_at, write
 from coral.cluster.guard_protocol import kill_marked
 
 ORDER, STATUS, GUARD, LOCK = "order.json", "status.json", "guard.json", "lock"
@@ -36,14 +35,7 @@ def main(place: str, alive: int, signals: int, done: int) -> None:
     folder = Path(place)
     order = json.loads((folder / ORDER).read_text("utf-8"))
     (folder / ORDER).unlink()  # its environment has the keys of the user
-    if os.fork():
-        os._exit(0)
-    os.setsid()
-    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # Ray blocks SIGINT, and programs inherit that
-    with contextlib.suppress(PermissionError):  # Ray lowers the priority of its workers: root may undo that
-        os.setpriority(os.PRIO_PROCESS, 0, 0)
-    mark(folder)
+    detach(folder)
     try:
         status = _run(folder, order, alive, signals)
     finally:
