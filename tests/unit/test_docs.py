@@ -57,6 +57,12 @@ def test_every_yaml_can_be_loaded_as_a_task(tmp_path: Path, block: Block) -> Non
     assert [wrong for beat in config.heartbeats if beat.prompt for wrong in problems(beat.prompt)] == []
 
 
+def test_the_architecture_names_every_package() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    found = {path.name for path in (ROOT / "coral").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert {name for name in found if f"| `{name}/` |" not in text} == set()
+
+
 def test_every_command_in_the_text_is_one() -> None:
     """Read by the parser that would read it: what no test can run, for it costs money, is checked so far at least."""
     wrong = {line: said for line in commands() if (said := fault_of_command(line))}
