@@ -11,13 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any, cast
 
 import pytest
+from real_runs import wait_until
 
 from coral.cli.run_data.pulses import BeatFile
 from heartbeats import Pulse, pulse as pulse_module
@@ -31,13 +31,6 @@ SECONDS = 120.0
 def beats_in(path: Path) -> list[Beat]:
     lines = path.read_bytes().splitlines() if path.exists() else []
     return [from_dict(json.loads(line)) for line in lines]
-
-
-def wait_until(is_so: Callable[[], object]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline, "it does not come"
-        time.sleep(0.01)
 
 
 def test_a_loop_is_shown_from_its_beginning_to_its_success(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from webhook import wait_for, webhook
+from real_runs import wait_until
+from webhook import webhook
 
 from coral.config.alerts import AlertsSection
 from coral.notify import notifier as notifier_module
@@ -45,9 +46,9 @@ def test_alerts_arrive_in_order_and_once_where_nothing_goes_wrong(layout):
     with webhook() as hook:
         running, _ = notifier(layout, hook.url)
         write(layout, 1)
-        wait_for(lambda: hook.ids == ids(1))
+        wait_until(lambda: hook.ids == ids(1))
         write(layout, 2, 3)
-        wait_for(lambda: len(hook.ids) >= 3)
+        wait_until(lambda: len(hook.ids) >= 3)
         running.close()
     assert hook.ids == ids(1, 2, 3)
 
@@ -57,7 +58,7 @@ def test_a_message_has_the_questions_that_are_open(layout):
     with webhook() as hook:
         running, _ = notifier(layout, hook.url)
         write(layout, 1)
-        wait_for(lambda: hook.ids == ids(1))
+        wait_until(lambda: hook.ids == ids(1))
         running.close()
     assert hook.messages[0]["questions"] == [{"number": 4, "agent": "ann", "text": "May I?"}]
     assert "coral answer 4 '...'" in hook.messages[0]["text"]
@@ -69,8 +70,8 @@ def test_news_goes_only_to_who_wants_it(layout):
         write(layout, "best", type="published", is_best=True)
         write(layout, "other", type="published")
         write(layout, 1)
-        wait_for(lambda: ids(1)[0] in news.ids)
-        wait_for(lambda: alerts.ids)
+        wait_until(lambda: ids(1)[0] in news.ids)
+        wait_until(lambda: alerts.ids)
         running.close()
     assert alerts.ids == ids(1)
     assert news.ids[-1:] == ids(1) or set(news.ids) == {*ids("best", 1)}
@@ -81,10 +82,10 @@ def test_an_alert_does_not_wait_for_the_digest_that_news_began(layout):
     with webhook() as hook:
         running, _ = notifier(layout, hook.url, level="news", digest=3600)
         write(layout, "best", type="published", is_best=True)
-        wait_for(lambda: hook.ids == ids("best"))
+        wait_until(lambda: hook.ids == ids("best"))
         write(layout, "next", type="published", is_best=True)
         write(layout, 1)
-        wait_for(lambda: set(hook.ids) == {*ids("best", "next", 1)})
+        wait_until(lambda: set(hook.ids) == {*ids("best", "next", 1)})
         write(layout, 2)
         running.close()
     assert hook.ids[-1:] == ids(2)
@@ -96,11 +97,11 @@ def test_one_that_refuses_is_tried_again_and_holds_up_nobody(layout, monkeypatch
         refusing.status = 503
         running, targets = notifier(layout, refusing.url, other.url)
         write(layout, 1)
-        wait_for(lambda: other.ids == ids(1))
-        wait_for(lambda: len(refusing.received) >= 3)
-        wait_for(lambda: "503" in delivery_to(layout, targets[0]).problem)
+        wait_until(lambda: other.ids == ids(1))
+        wait_until(lambda: len(refusing.received) >= 3)
+        wait_until(lambda: "503" in delivery_to(layout, targets[0]).problem)
         refusing.status = 200
-        wait_for(lambda: delivery_to(layout, targets[0]).problem == "")
+        wait_until(lambda: delivery_to(layout, targets[0]).problem == "")
         running.close()
     assert set(refusing.ids) == {*ids(1)}
     assert other.ids == ids(1)
@@ -112,8 +113,8 @@ def test_a_target_that_hangs_delays_neither_the_others_nor_the_end(layout, monke
         hanging.hangs.set()
         running, targets = notifier(layout, hanging.url, other.url)
         write(layout, 1)
-        wait_for(lambda: other.ids == ids(1))
-        wait_for(lambda: hanging.received)
+        wait_until(lambda: other.ids == ids(1))
+        wait_until(lambda: hanging.received)
         running.close()
         assert delivery_to(layout, targets[0]).offset == 0, "it has not taken it: the next supervisor sends it again"
 
@@ -123,12 +124,12 @@ def test_what_was_not_taken_before_a_supervisor_died_the_next_one_sends(layout):
         hook.status = 500
         first, _ = notifier(layout, hook.url)
         write(layout, 1)
-        wait_for(lambda: hook.received)
+        wait_until(lambda: hook.received)
         first.close()
         write(layout, 2)
         hook.status, hook.received[:] = 200, []
         second, _ = notifier(layout, hook.url)
-        wait_for(lambda: len(hook.ids) >= 2)
+        wait_until(lambda: len(hook.ids) >= 2)
         second.close()
     assert hook.ids == ids(1, 2)
 
@@ -137,9 +138,9 @@ def test_a_target_that_is_new_to_a_run_hears_only_of_what_comes(layout):
     write(layout, 1, 2)
     with webhook() as hook:
         running, targets = notifier(layout, hook.url)
-        wait_for(lambda: delivery_to(layout, targets[0]))
+        wait_until(lambda: delivery_to(layout, targets[0]))
         write(layout, 3)
-        wait_for(lambda: hook.ids)
+        wait_until(lambda: hook.ids)
         running.close()
     assert hook.ids == ids(3)
 
@@ -149,7 +150,7 @@ def test_ten_thousand_alerts_in_a_moment_are_few_messages_and_none_is_left_out(l
         running, _ = notifier(layout, hook.url, digest=0.5)
         for start in range(0, 10_000, 1000):
             write(layout, *range(start, start + 1000))
-        wait_for(lambda: sum(len(message["alerts"]) + message["omitted"] for message in hook.messages) >= 10_000)
+        wait_until(lambda: sum(len(message["alerts"]) + message["omitted"] for message in hook.messages) >= 10_000)
         running.close()
     assert sum(len(message["alerts"]) + message["omitted"] for message in hook.messages) == 10_000
     assert len(hook.messages) < 50
@@ -159,13 +160,13 @@ def test_a_timeline_that_is_cut_or_torn_holds_nobody_up(layout):
     with webhook() as hook:
         running, _ = notifier(layout, hook.url)
         write(layout, 1)
-        wait_for(lambda: hook.ids == ids(1))
+        wait_until(lambda: hook.ids == ids(1))
         layout.events.write_text("")
         with layout.events.open("ab") as file:
             file.write(b'{"type": "alert", "id": "torn", "text": "ha')
         layout.events.write_text("")
         write(layout, 2)
-        wait_for(lambda: ids(2)[0] in hook.ids)
+        wait_until(lambda: ids(2)[0] in hook.ids)
         running.close()
     assert "torn" not in hook.ids
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from real_runs import wait_until
 
 from coral.cli.commands.watch import EXIT_NOT_ALL, _Screen
 from coral.cli.run_data.pulse_board import PulseBoard
@@ -36,13 +37,6 @@ with Pulse(sys.argv[1], total=4, to=sys.argv[2], ttl=1.5, checkpoint="kept") as 
     while not pulse.cancelled:
         time.sleep(0.02)
 """
-
-
-def wait_until(is_so: Callable[[], object]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline, "it does not come"
-        time.sleep(0.01)
 
 
 def watch(*words: str | Path) -> subprocess.CompletedProcess[str]:
