@@ -1,4 +1,4 @@
-"""What the log of a simulated world says, read without the code that decided it."""
+"""Reads the log of a simulated `World`, and asserts what must hold of it, without the code that decided."""
 
 import re
 from collections import Counter
@@ -19,32 +19,32 @@ from heartbeats.trigger import Elapsed, Every
 
 
 def owed_by_id(fleet: Fleet) -> dict[str, tuple[str, PendingMessage]]:
-    """Everything owed, with the agent that owes it; nobody is the empty name."""
+    """Return the pending messages by id, each with the name of its agent; "" if it is not assigned."""
     held = {message.id: ("", message) for message in fleet.run.unassigned_messages}
     return held | {
         message.id: (agent.name, message) for agent in fleet.agents.values() for message in agent.pending_messages
     }
 
 
-def notes(world: World, type: str) -> Iterator[tuple[Turn, do.LogEvent]]:
+def log_lines(world: World, type: str) -> Iterator[tuple[Turn, do.LogEvent]]:
     return ((turn, action) for turn, action in performed(world, do.LogEvent) if action.type == type)
 
 
 def withdrawn(world: World) -> list[tuple[str, str, str]]:
-    """Agent, name and id of each heartbeat that was withdrawn."""
+    """Return agent, name and id of each heartbeat that was withdrawn."""
     why = re.compile(r"(\S+) \((h\d+)\)(?: is overtaken|: the task has changed)")
-    found = [(note.agent, why.match(note.text)) for _, note in notes(world, "withdrawn")]
+    found = [(line.agent, why.match(line.text)) for _, line in log_lines(world, "withdrawn")]
     return [(agent, match[1], match[2]) for agent, match in found if match]
 
 
 def received(world: World) -> list[str]:
-    """The ids of what was received."""
-    texts = [note.text for _, note in notes(world, "heartbeat")]
+    """Return the ids of the messages that were received, one for each time."""
+    texts = [line.text for _, line in log_lines(world, "heartbeat")]
     return [id for text in texts for id in re.findall(r"h\d+", text[text.rindex("(") :])]
 
 
 def created(world: World) -> dict[str, tuple[str, PendingMessage]]:
-    """Everything that was owed at the end of any turn, with who owed it first."""
+    """Return every message that was pending after any turn, each with the agent that had it first."""
     seen: dict[str, tuple[str, PendingMessage]] = {}
     for turn in world.log:
         seen = owed_by_id(turn.after) | seen
@@ -64,14 +64,14 @@ def resumes(turn: Turn) -> bool:
 
 
 def performed(world: World, kind: Any) -> Iterator[tuple[Turn, Any]]:
-    """Each action of a kind, with its turn."""
+    """Yield each action of a class, with its turn."""
     for turn in world.log:
         yield from ((turn, action) for action in turn.actions if isinstance(action, kind))
 
 
 def tally(world: World, owner: str) -> Iterator[tuple[Attempt, int, int]]:
-    """By counting on one's fingers: the attempts of an owner with how many counted by then, and how many of them in a
-    row did not improve. A confirmation that proves a new best ends the stagnation of its author and of the fleet."""
+    """Yield the attempts of an owner, each with how many counted by then, and how many in a row of these did not
+    improve. A confirmation that proves a new best ends the stagnation of its author and of the fleet."""
     evals, stagnant = 0, 0
     for attempt in published(world)[1:]:
         if attempt.kind is Kind.BASELINE:
@@ -87,7 +87,7 @@ def tally(world: World, owner: str) -> Iterator[tuple[Attempt, int, int]]:
 
 
 def crossings(world: World, owner: str) -> Counter[tuple[str, int]]:
-    """Which heartbeats were crossed at which attempts."""
+    """Return how often each heartbeat had to fire at each attempt, by name and number."""
     mine = Counter[tuple[str, int]]()
     for attempt, evals, stagnant in tally(world, owner):
         for default in world.rules.defaults(Scope.FLEET if owner == FLEET else Scope.OWN):
@@ -97,11 +97,11 @@ def crossings(world: World, owner: str) -> Counter[tuple[str, int]]:
     return +mine
 
 
-# --- what must hold when all is calm ---------------------------------------------------------------------------------
+# --- after `moves.calm` -----------------------------------------------------------------------------------------------
 
 
 def assert_counted_once(world: World) -> None:
-    """Everything that was handed in became one record, and one place in the order."""
+    """Assert that each submission became one record, with one place in the order of publication."""
     records = published(world)
     assert world.inbox == {}
     assert world.fleet.pending == {}
@@ -136,9 +136,9 @@ def _progress(records: list[Attempt], owner: str) -> Progress:
 
 
 def assert_owed_once(world: World) -> None:
-    """Each crossing is owed once, but for those at the end of a chain of heartbeats that only set each other off."""
+    """Assert that each crossing was owed once, except those that were skipped at the limit of a chain of heartbeats."""
     seen, gone = created(world), withdrawn(world)
-    cut = [note for _, note in notes(world, "skipped") if note.reason and note.reason.kind is ReasonKind.CHAIN]
+    cut = [line for _, line in log_lines(world, "skipped") if line.reason and line.reason.kind is ReasonKind.CHAIN]
     for owner in (FLEET, *world.names):
         scope = Scope.FLEET if owner == FLEET else Scope.OWN
         expected = crossings(world, owner)
@@ -149,7 +149,7 @@ def assert_owed_once(world: World) -> None:
         assert there <= expected
         # What an improvement in the same batch overtook was never seen to be owed.
         unseen = Counter(name for who, name, id in gone if id not in seen and (who == owner or name == "stuck"))
-        skipped = Counter(note.text for note in cut if owner in (FLEET, note.agent))
+        skipped = Counter(line.text for line in cut if owner in (FLEET, line.agent))
         for name in names:
             visible = sum(count for (heartbeat, _), count in there.items() if heartbeat == name)
             assert visible + skipped[name] + (unseen[name] if name in ("redirect", "stuck") else 0) == sum(
@@ -158,7 +158,7 @@ def assert_owed_once(world: World) -> None:
 
 
 def assert_received_once(world: World) -> None:
-    """What is owed is received once, or withdrawn, or still owed."""
+    """Assert that each message was received once, was withdrawn once, or is still pending."""
     ends = Counter(received(world)) + Counter(id for *_, id in withdrawn(world))
     assert set(ends.values()) <= {1}
     left = owed_by_id(world.fleet)
@@ -172,7 +172,8 @@ def assert_received_once(world: World) -> None:
 
 
 def assert_repeated_only_unheard(world: World) -> None:
-    """Every launch carries what is owed, and repeats only what a launch that died unheard had carried."""
+    """Assert that each launch was given all pending messages, and of those that an earlier launch was given only the
+    ones of a launch without output."""
     heard = {
         (event.agent, event.launch)
         for turn in world.log

@@ -38,7 +38,7 @@ def no_descriptor_left() -> Iterator[None]:
 
 
 def _opened() -> dict[str, str]:
-    """What each descriptor of this process leads to."""
+    """Return what each open descriptor of this process refers to."""
     gc.collect()  # closes now, and not later, what nobody uses
     found = {}
     for link in Path("/proc/self/fd").iterdir():

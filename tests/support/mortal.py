@@ -1,10 +1,10 @@
-"""A supervisor that dies where it is told. Run as a program: it has everything loaded, and forks one after the other.
+"""Runs supervisors that die at given places: a program that imports everything once, and forks them one by one.
 
-A line on standard input is one life, a JSON object: the run's folder `root`; `overrides` of its task; `at`, the places
-it dies at when it first comes to one of them; `nth`, or at whatever place it comes to as the n-th; and how many
-`seconds` after it has begun to decide (`early`: after it was born) it gets kill -9 in any case; `quiet` seconds are
-what it takes for a minute. When it has ended, a line tells the place (empty if it was none of ours) and the wait
-status.
+Each line on standard input starts a supervisor, as a JSON object. `root`: the run's folder; `overrides`: of its task;
+`at`: places, of PLACES, at the first of which it dies; `nth`: it dies at the n-th place, whichever that is; `seconds`:
+after so long it is killed in any case, counted from its first turn, or with `early` from the fork; `quiet`: replaces
+`coral.journal.writer.QUIET_SECONDS`. After its end a line is printed: `place`, empty if it died at none, and `status`,
+as os.waitpid returns it.
 """
 
 import gc
@@ -31,7 +31,7 @@ from heartbeats.render import PROMPTS, _shipped
 from workspace.git import load
 from workspace.layout import Layout
 
-# Every place between "it is written down" and "it is done", and some in the middle of doing it.
+# Actions that are tested elsewhere, or beside which a death loses nothing.
 ELSEWHERE = {
     "StartJob",
     "ShowJob",
@@ -40,16 +40,17 @@ ELSEWHERE = {
     "CleanUpGrade",
     "RestoreRecords",
     "WriteAgain",
-}  # or no loss
+}
 ACTIONS = tuple(action.__name__ for action in get_args(actions.Action) if action.__name__ not in ELSEWHERE)
 STEPS = ("record", "record_started", "release", "start", "publish", "reply", "clear", "take_in", "prepare_grade")
+# Each is between the write of a decision and the end of its actions, or within one.
 PLACES = tuple(f"{side} {what}" for what in (*ACTIONS, *STEPS) for side in ("before", "after"))
 BROKEN = 70
 AT_WORK = "at work"
 
 
 def arm(at: Collection[str], nth: int, tell: Callable[[str], None]) -> None:
-    """Let this process die there: wrapped around what the product does, which knows nothing of it."""
+    """Let this process die at one of the places: the functions there are wrapped. `tell`: called with the place."""
     passed = 0
 
     def here(place: str) -> None:
@@ -85,7 +86,7 @@ def arm(at: Collection[str], nth: int, tell: Callable[[str], None]) -> None:
 
 
 def live(order: dict[str, Any], tell: Callable[[str], None]) -> int:
-    """The life of one supervisor, in the process of its own that it has become."""
+    """Supervise in this process, which was forked for it; returns the exit code."""
     os.setsid()
     layout = Layout(Path(order["root"]))
     log = os.open(layout.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -105,7 +106,7 @@ def live(order: dict[str, Any], tell: Callable[[str], None]) -> int:
 
 
 def fork(line: str) -> tuple[int, int]:
-    """A new supervisor: its pid, and the pipe by which it tells where it is."""
+    """Fork a supervisor; returns its pid, and the pipe into which it writes AT_WORK and the place of its death."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid:
@@ -122,7 +123,7 @@ def fork(line: str) -> tuple[int, int]:
 
 
 def watch(pid: int, told: int, order: dict[str, Any]) -> dict[str, Any]:
-    """See the supervisor end, and to it that it does."""
+    """Wait for the supervisor's end, which is forced after the seconds of its order; returns the line to print."""
     early = order["early"] or os.read(told, len(AT_WORK))
     ended = signal.sigtimedwait({signal.SIGCHLD}, order["seconds"]) if early else True
     if not ended:
@@ -136,8 +137,8 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     load()
     for path in PROMPTS.glob("*.j2"):
-        _shipped().get_template(path.name)  # compiled once, and not in every life
-    gc.freeze()  # no life goes through what it was born with
+        _shipped().get_template(path.name)  # compiled once, and not by each supervisor
+    gc.freeze()  # the collector of a forked process skips what is there by now
     for line in sys.stdin:
         while signal.sigtimedwait({signal.SIGCHLD}, 0):
             pass

@@ -1,4 +1,8 @@
-"""Histories: moves that Hypothesis draws and a test can keep, what they do to a world, and the calm after them."""
+"""Histories for property tests: lists of moves that Hypothesis draws, and what each move does to a `World`.
+
+A move is a kind and two figures, which choose what is left open: the agent, the seconds, the request. `calm` lets a run
+come to rest after a history, so that a test can assert what must hold in the end.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,6 +45,7 @@ MACHINE: tuple[on.Event, ...] = (
 )
 SECONDS = (0.125, 0.125, 1.0, 1.0, 5.0, 5.0, 30.0, 61.0, 200.0, 700.0)
 TREES = 10
+CALM_SECONDS = 2000.0
 REQUESTS: tuple[on.Request, ...] = (
     on.Tell(to="*", text="to all"),
     on.Tell(to="ann", text="to ann"),
@@ -152,17 +157,18 @@ SCORES = (0.5, 1.0, 3.0)  # of a changed task's seed
 
 
 def histories(*kinds: list[str], budgets: bool = False) -> st.SearchStrategy[History]:
-    """Rules, and what happens under them."""
+    """Return a strategy for histories: the rules of a run, and moves of these kinds."""
     figures = st.integers(0, 99)
     move = st.tuples(st.sampled_from([name for kind in kinds for name in kind]), figures, figures)
-    # Shorter lists would be what is drawn most, and show nothing.
+    # Without a least size, Hypothesis would mostly draw short lists, in which nothing happens.
     moves = st.lists(move, min_size=25, max_size=60).map(tuple)
     rules = st.builds(lambda rules, budget: replace(rules, **budget), RULES, BUDGETS) if budgets else RULES
     return st.tuples(rules, moves)
 
 
 def over(*kinds: list[str], budgets: bool = False, examples: int = 40) -> Callable[[Any], Any]:
-    """A property over histories that are made of these kinds of moves; `TIMES=50` looks longer."""
+    """Make a test a property over histories of these kinds of moves. `examples`: how many, times the variable
+    `TIMES`."""
     quick = settings(
         max_examples=examples * TIMES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
     )
@@ -170,8 +176,8 @@ def over(*kinds: list[str], budgets: bool = False, examples: int = 40) -> Callab
 
 
 def play(history: History, tick: float = 0.0) -> World:
-    """A world after these moves. What is done to it is seen when the supervisor next looks: at a wait, a look, an
-    echo, a death - so that what happens in between comes as one batch."""
+    """Make these moves in a new world, which is returned. The supervisor gathers at some moves alone, such as `wait`
+    and `look`, so that all that happened before comes as one batch of events."""
     rules, moves = history
     if rules.target is not None and not rules.scoring.direction.better(rules.target, 1.0):
         rules = replace(rules, target=None)  # the seed has reached it
@@ -257,7 +263,7 @@ def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of 
 
 
 def _named(world: World, x: int) -> str:
-    """An agent, those that the operator has added included."""
+    """Return the name of an agent, of those that the operator has added too."""
     names = dict.fromkeys([*NAMES, *world.fleet.agents])
     return list(names)[x % len(names)]
 
@@ -271,7 +277,7 @@ def ask(world: World, sender: str, request: on.Request) -> None:
 
 
 def try_at_once(world: World, agent: str, code: int) -> None:
-    """A whole attempt, while everybody looks."""
+    """Let an agent make a whole attempt; the supervisor gathers after the submission and after the grade."""
     process = world.processes.get(agent)
     if process is None:
         return
@@ -284,7 +290,8 @@ def try_at_once(world: World, agent: str, code: int) -> None:
 
 
 def idle(world: World, agent: str, seconds: float) -> None:
-    """A while in which an agent prints and nothing comes of it, or is silent, and obeys every signal."""
+    """Let an agent make no progress for so many seconds; from 600 on it prints nothing either. It obeys every
+    signal."""
     world.resume()
     for _ in range(int(seconds / 30.0)):
         process = world.processes.get(agent)
@@ -331,7 +338,7 @@ def _do_to_agent(world: World, process: Process, kind: str, code: int) -> None:
 
 
 def _count(process: Process, kind: str) -> None:
-    """It prints something that is counted."""
+    """Let an agent print something of a kind that `OutputCounts` or `Used` counts."""
     process.printed, process.unread, process.place = True, True, process.place + 1
     count = process.count
     match kind:
@@ -347,7 +354,7 @@ def _count(process: Process, kind: str) -> None:
 
 
 def submission_of(number: int, agent: str, code: int) -> Submission:
-    """A submission made of small figures: its tree, how long its `coral eval` waits, and its kind."""
+    """Return a submission. `code` chooses its tree and how long its `coral eval` waits, `number` its kind."""
     kind = (Kind.REAL, Kind.REAL, Kind.REAL, Kind.TUNE, Kind.REAL)[number % 5]
     return Submission(
         id=f"{number:020d}",
@@ -361,8 +368,9 @@ def submission_of(number: int, agent: str, code: int) -> Submission:
     )
 
 
-def calm(world: World, seconds: float = 2000.0) -> World:
-    """From here on everybody does what is asked of it, nothing new is tried, and the run goes on that long."""
+def calm(world: World) -> World:
+    """Let the run go on until everything has settled: faults end, budgets and pauses are lifted, every process obeys,
+    and nothing is submitted. It takes CALM_SECONDS, counted again after each rest of a stalled agent."""
     world.rules = replace(world.rules, budget_attempts=None, budget_seconds=None, target=None)
     world.blind = world.broken = False
     world.mute = set()
@@ -380,9 +388,9 @@ def calm(world: World, seconds: float = 2000.0) -> World:
     world.requests = {
         id: request for id, request in world.requests.items() if not isinstance(request.request, on.Stop | on.Leave)
     }
-    left = seconds
+    left = CALM_SECONDS
     while left > 0:
-        left = seconds if any(is_resting(agent) for agent in world.fleet.agents.values()) else left - 40.0
+        left = CALM_SECONDS if any(is_resting(agent) for agent in world.fleet.agents.values()) else left - 40.0
         world.resume()
         for process in list(world.processes.values()):
             process.deaf, process.leftovers = OBEDIENT, False

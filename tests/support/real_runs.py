@@ -39,13 +39,13 @@ TRY = [{"edit": {"file": "x.txt", "content": "{n}"}}, {"submit": "try {n}"}]
 
 
 def tries(*values: object) -> list[object]:
-    """The steps of a script that submit these numbers, one after the other."""
+    """Return the steps of a script that submit these numbers, one after the other."""
     pairs = ([{"edit": {"file": "x.txt", "content": str(value)}}, {"submit": f"value {value}"}] for value in values)
     return [step for pair in pairs for step in pair]
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = PATIENCE, what: str = "it") -> Any:
-    """Poll until the condition holds; returns what it gave. Nothing is shown by how soon that is."""
+    """Poll until the condition is true; returns its value. AssertionError after so many seconds."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} seconds"
@@ -54,21 +54,21 @@ def wait_until(condition: Callable[[], Any], seconds: float = PATIENCE, what: st
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended may stay a zombie where nobody takes its code."""
+    """Return whether a process runs. A zombie does not: nobody may be there to take its exit code."""
     return identify(pid) is not None
 
 
 def coral_process(
     *words: str, cwd: Path | None = None, seconds: float = PATIENCE, **env: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Our command line, in a process of its own, typed by an operator. It is forked, and imports little."""
+    """Run `coral` as an operator does, in a forked process, which takes less time than an interpreter of its own."""
     return run_command(words, cwd or Path.cwd(), {**_operators_environment(), **env}, seconds)
 
 
 def coral_interpreter(
     *words: str, cwd: Path | None = None, seconds: float = PATIENCE, **env: str
 ) -> "subprocess.CompletedProcess[str]":
-    """The same by an interpreter of its own, its output in pipes, as everybody starts it."""
+    """Run `coral` as an operator does, in an interpreter of its own, with its output in pipes."""
     command, environment = [sys.executable, "-P", "-m", "coral", *words], {**_operators_environment(), **env}
     return subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=seconds, check=False
@@ -82,8 +82,8 @@ def _operators_environment() -> dict[str, str]:
 
 
 def write_task(folder: Path, script: object, *, grade: str = READ_NUMBER, extra: str = "", command: str = "") -> Path:
-    """A task of one number, with agents that follow a script: a list of steps, or the text of a shell script. They are
-    not sealed: many of these scripts tell the test what they do through files beside the run's own."""
+    """Write a task of one number; returns its folder. `script`: what the agents do, as a list of steps or as the text
+    of a shell script. They are not sealed, because many scripts write files for the test beside the run."""
     files = {"seed/x.txt": "0", "grade.py": grade}
     agents = f"runtime: scripted\n  options: {{script: {json.dumps(script)}}}"
     if isinstance(script, str):
@@ -102,30 +102,30 @@ def write_task(folder: Path, script: object, *, grade: str = READ_NUMBER, extra:
 
 
 class Run:
-    """A run under supervision. Everything it started is gone when `end` returns."""
+    """A run, and the process that supervises it. All processes of the run have ended when `end` returns."""
 
     def __init__(self, task: Path, runs: Path, overrides: Sequence[str] = ()) -> None:
         self.layout: Layout = create_run(load(task, overrides), runs, lambda _: None)
         self.supervisor: ForkedSupervisor | subprocess.Popen[bytes] | None = None
 
     def supervise(self, ignored: Sequence[int] = ()) -> "Run":
-        """`ignored`: the signals that whoever started it ignored, as nohup does."""
+        """Start a supervisor; returns the run. `ignored`: the signals that it inherits as ignored, as from nohup."""
         self.supervisor = ForkedSupervisor(self.layout, ignored)
         return self
 
     def at(self, root: Path) -> "Run":
-        """The same run, or its copy in another place, for another supervisor."""
+        """Return the run in another folder, to which it was moved or copied; it has no supervisor yet."""
         other = Run.__new__(Run)
         other.layout, other.supervisor = Layout(root), None
         return other
 
     def kill(self) -> None:
-        """kill -9 for the supervisor alone."""
+        """Kill the supervisor, and none of the processes that it started."""
         self.supervisor.send_signal(signal.SIGKILL)
         self.supervisor.wait(PATIENCE)
 
     def stop(self, seconds: float = PATIENCE) -> None:
-        """As `coral stop` does, and wait for the end."""
+        """Request the end of the run as `coral stop` does, and wait for it."""
         self.request({"type": "stop", "reason": "the test is over"})
         self.wait_for_end(seconds)
 
@@ -133,7 +133,7 @@ class Run:
         assert self.supervisor.wait(seconds) == 0, self.layout.log.read_text()
 
     def close(self) -> None:
-        """Stop it, where that is still to be done. Of a run that ended in order nothing may be left."""
+        """Stop the run if it is supervised. AssertionError if a process is left of a run that ended in order."""
         if self.supervisor is None or self.supervisor.poll() == -signal.SIGKILL:
             return
         if self.supervisor.poll() is None:
@@ -143,14 +143,14 @@ class Run:
             wait_until(lambda: not self.left(), DYING, "the end of all that it started")
 
     def end(self) -> None:
-        """Clean up, whatever the test left."""
+        """Kill all processes of the run, in whatever state the test has left it."""
         if self.supervisor is not None and self.supervisor.poll() is None:
             self.kill()
-        # Another one may have taken over.
+        # Another supervisor may have taken the run over.
         for pid in [*filter(None, [holder(self.layout.lock)]), *self.left()]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        # Its groups as well: a supervisor that was killed could not remove them.
+        # A supervisor that was killed could not remove its control groups.
         wait_until(self._has_no_group, what="the end of what was killed")
 
     def _has_no_group(self) -> bool:
@@ -159,25 +159,25 @@ class Run:
         return own is None or not (own / f"coral-{run}").exists()
 
     def request(self, data: dict[str, Any], sender: str = OPERATOR) -> None:
-        """Put a request down, and do not wait for its answer."""
+        """Write a request, without waiting for its answer."""
         id = f"{time.time_ns():020d}"
         folder = self.layout.requests_of(sender)
         (folder / f".{id}").write_text(json.dumps(data))
         (folder / f".{id}").rename(folder / f"{id}.json")
 
     def ask(self, data: dict[str, Any], sender: str = OPERATOR) -> dict[str, Any]:
-        """Put a request down and wait for its answer."""
+        """Write a request, and return its answer."""
         before = set(self.layout.replies_to(sender).glob("*.json"))
         self.request(data, sender)
         answer = wait_until(lambda: set(self.layout.replies_to(sender).glob("*.json")) - before, what="an answer")
         return dict(json.loads(answer.pop().read_text()))
 
     def left(self) -> list[int]:
-        """The processes that carry the tag of a launch of this run, whoever is their parent."""
+        """Return the processes that have the tag of a launch of this run, whatever their parent."""
         return left_of(self.layout)
 
     def attempts(self) -> list[Attempt]:
-        """Published attempts, without the baseline."""
+        """Return the published attempts, without the baseline."""
         return [record for record in readable(Store(self.layout.attempts)) if record.number > 0]
 
     def events(self, type: str = "") -> list[dict[str, Any]]:
@@ -198,29 +198,29 @@ class Run:
         return "\n".join([*events[-60:], *log[-20:], json.dumps(self.status())[:4000]])
 
     def status(self) -> dict[str, Any]:
-        """What the supervisor shows of the run; empty while it is not there, or is no file."""
+        """Return what is in status.json; nothing while there is no such file."""
         try:
             return parse_object(read_bytes(self.layout.status))
         except (FileNotFoundError, ValueError):
             return {}
 
     def prompts(self, agent: str) -> list[dict[str, Any]]:
-        """What a scripted agent really received, in order: session, launch, text."""
+        """Return the prompts that a scripted agent received, in order, each with `session`, `launch` and `text`."""
         path = self.layout.state(agent) / "prompts.jsonl"
         lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
         return [json.loads(line) for line in lines if line.endswith(b"\n")]  # the last may be half written
 
     def received(self, agent: str, heartbeat: str) -> list[str]:
-        """The ids under which an agent was handed a heartbeat."""
+        """Return the ids of a heartbeat in the prompts of an agent."""
         found = (pair for prompt in self.prompts(agent) for pair in heartbeats_in(prompt["text"]))
         return [id for name, id in found if name == heartbeat]
 
     def fleet(self) -> Fleet:
-        """The state as the journal has it."""
+        """Return the fleet that the journal gives."""
         return fold(self.layout.journal).fleet
 
     def decisions(self) -> list[Decision]:
-        """Every decision the journal has, in order."""
+        """Return all decisions of the journal, in order."""
         return [decision for _, decision in decisions(self.layout.journal)]
 
     def wait_for_attempts(self, count: int, seconds: float = PATIENCE) -> list[Attempt]:
@@ -229,13 +229,13 @@ class Run:
 
 
 def heartbeats_in(prompt: str) -> list[tuple[str, str]]:
-    """Name and id of each heartbeat that a prompt hands over."""
+    """Return the name and id of each heartbeat in a prompt."""
     found = re.findall(r"^## Heartbeat: (.*) \(id (.*)\)$", prompt, re.MULTILINE)
     return [(name, id) for name, ids in found for id in ids.split(", ")]
 
 
 def context_of(layout: Layout) -> RunContext:
-    """What a supervisor of a run would know of it."""
+    """Return the context that a supervisor of the run would have."""
     config = load_frozen(layout.task_file)
     roster = Roster(config)
     rules = rules_of(config, roster, "")
@@ -243,7 +243,7 @@ def context_of(layout: Layout) -> RunContext:
 
 
 def left_of(layout: Layout) -> list[int]:
-    """The processes that carry the tag of a launch of a run, whoever is their parent."""
+    """Return the processes that have the tag of a launch of a run, whatever their parent."""
     found = []
     mark = f"{TAG}={layout.root.name}.{layout.root.stat().st_ino}.".encode()
     for entry in Path("/proc").iterdir():

@@ -1,4 +1,4 @@
-"""Decides and writes down, as the loop does, without performing anything."""
+"""Writes journals for tests: decides on events as the loop does, and performs nothing."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,11 +18,13 @@ FOLDER = (3, 14)
 
 
 def moment(clock: float) -> Moment:
-    """The run began at midnight: second 90 is 00:01:30."""
+    """Return the time of a decision in a run that began at midnight: second 90 is 00:01:30."""
     return Moment(run_time=clock, wall_time=f"2030-01-01T00:{int(clock) // 60:02d}:{int(clock) % 60:02d}.000Z")
 
 
 class Scribe:
+    """`taken`: the decisions that are in the journal; `fleets`: the fleet after each of them."""
+
     def __init__(self, path: Path, **how: int) -> None:
         self.journal = Journal(path, **how)
         self.rules = RULES
@@ -39,7 +41,7 @@ class Scribe:
         self.fleets.append(after)
 
     def play(self) -> None:
-        """A short history in which every kind of record is made, changed and dropped."""
+        """Write a short run in which every kind of record of the fleet is made, changed and dropped."""
         stage = Stage(2, self.rules)  # for its events alone
         self.journal.open_supervision(self.rules, moment(0), FOLDER)
         self.decide(0, on.Opened(run="run", agents=("ann", "ben"), baseline=attempt_zero()))
@@ -55,9 +57,10 @@ class Scribe:
 
 
 class LongScribe(Scribe):
-    """Goes on and on: signs of life, and an attempt now and then."""
+    """Writes journals of any length."""
 
     def go_on(self, rounds: int) -> None:
+        """Let `ben` make so many attempts."""
         for _ in range(rounds):
             clock = self.taken[-1].now.run_time + 1
             agent = self.fleet.agents["ben"]

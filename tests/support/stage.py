@@ -1,7 +1,7 @@
-"""A stage for transcripts of decisions: events go in at a time, what was decided comes out as lines of text.
+"""Transcripts of decisions: a test gives events and their time to a `Stage`, and gets the actions as lines of text.
 
-Nothing is performed, so nothing happens but what the test says. A line names everything that an action holds; time
-between two calls may pass only if nothing falls due in it, so that no transcript hides what was said meanwhile.
+No action is performed, so nothing happens but what the test says. A line has every field of an action. `Stage.at` fails
+if an action was due before its time, so that no transcript leaves one out.
 """
 
 import math
@@ -37,7 +37,7 @@ def rules_with(*heartbeats: Heartbeat) -> Rules:
 
 
 class Stage:
-    """A fleet of up to four. Its agents have started and printed their first words, unless `started` is False."""
+    """A fleet of up to four agents. Each has started and printed its first output, unless `started` is False."""
 
     def __init__(
         self, agents: int = 1, rules: Rules = QUIET_RULES, *, started: bool = True, baseline: float | None = 0.0
@@ -59,13 +59,14 @@ class Stage:
     # Time.
 
     def at(self, clock: float, *events: on.Event) -> list[str]:
-        """Let the time come, quietly, and the events happen in it, all at once; what is said to them."""
+        """Decide on all these events at once, at this time; returns the actions. AssertionError if one was due
+        before."""
         missed = self.until(clock, including=False)
         assert not missed, f"before {clock:g} there was more to say: {missed}"
         return self._decide(clock, events)
 
     def until(self, clock: float, *, including: bool = True) -> list[str]:
-        """Let the time pass up to a time; what is said by then, each line with its time in front."""
+        """Decide at each deadline up to this time; returns the actions, each behind its time."""
         said = []
         while (due := next_deadline(self.fleet, self.clock, self.rules)) is not None and due <= clock:
             if due == clock and not including:
@@ -81,7 +82,7 @@ class Stage:
         assert_quiet_until_its_deadline(self.fleet, clock, self.rules)
         return [line_of(action) for action in self.actions]
 
-    # What an agent does.
+    # Events and requests of an agent or the operator.
 
     def submission(self, agent: str, wait: float = 0.0, kind: Kind = Kind.REAL) -> on.Submitted:
         self._ids += 1
@@ -132,15 +133,15 @@ class Stage:
         return on.Requested(sender=sender, id=str(self._answers), request=request)
 
     def ask(self, sender: str, request: on.Request, clock: float = 2) -> list[str]:
-        """What is said to a request, without the request's number."""
+        """Return the actions after a request; the answer is without the request's number."""
         said = self.at(clock, self.asks(sender, request))
         return [line.replace(f"/{self._answers}:", ":") for line in said]
 
     def stop(self, clock: float, reason: str = "enough") -> list[str]:
-        """What is said to the operator's request to stop."""
+        """Return the actions after the operator's request to stop."""
         return self.at(clock, self.asks("operator", on.Stop(end=on_request(reason))))
 
-    # What becomes of an attempt.
+    # Events of an attempt.
 
     def checked_out(self, number: int) -> on.CheckedOut:
         return on.CheckedOut(number=number, launch=self.pending(number).launch)
@@ -167,7 +168,7 @@ class Stage:
         return on.Graded(number=number, launch=launch, outcome=outcome, score=score, reason=reason, seconds=2.0)
 
     def in_grading(self, clock: float, *agents: str, wait: float = 0.0, kind: Kind = Kind.REAL) -> list[int]:
-        """Submissions of these agents, taken in and on their way to being graded; their numbers."""
+        """Let each of these agents submit, and take the commits in; returns the numbers of the attempts."""
         first = self.fleet.run.next_number
         numbers = list(range(first, first + len(agents)))
         self.at(clock, *[self.submission(agent, wait, kind) for agent in agents])
@@ -175,23 +176,23 @@ class Stage:
         return numbers
 
     def tried(self, clock: float, agent: str, score: float | None, *, wait: float = 0.0) -> list[str]:
-        """A whole attempt within one instant; what is said when it is graded."""
+        """Make a whole attempt at one time; returns the actions after its grade."""
         (number,) = self.in_grading(clock, agent, wait=wait)
         said = self.at(clock, self.graded(number, score, reason="" if score is not None else "wrong"))
         self.at(clock, on.Published(number=number))
         return said
 
     def voided(self, clock: float, number: int) -> list[str]:
-        """The grader of this attempt crashes, and on the seed in its place as well; what is said to that."""
+        """Let the grader of an attempt crash, and that of the seed in its place too; returns the actions after that."""
         self.at(clock, self.graded(number, outcome=on.Outcome.CRASHED, reason="no disk"))
         return self.at(clock, self.graded(number, outcome=on.Outcome.CRASHED, reason="no disk"))
 
     def resumed(self, agent: str, clock: float) -> list[str]:
-        """The agent ends after a signal, starts again and prints: what is said to its end, and to its first words."""
+        """End the agent's launch after an interrupt, and let the next one print; returns the actions after both."""
         said = self.at(clock, self.exited(agent, on.Ending.INTERRUPTED))
         return said + self.at(clock, self.heard(agent))
 
-    # How things stand.
+    # The state.
 
     def __getitem__(self, agent: str) -> Agent:
         return self.fleet.agents[agent]
@@ -209,14 +210,14 @@ class Stage:
 
     @property
     def breaker(self) -> Breaker:
-        """Of the agents that have no account."""
+        """The breaker of the agents that have no account."""
         return self.fleet.run.breakers.get("", Breaker())
 
     def pending(self, number: int) -> PendingAttempt:
         return self.fleet.pending[number]
 
     def published(self) -> Attempt:
-        """The record that was published just now."""
+        """Return the record that the last decision published."""
         (attempt,) = [action.attempt for action in self.actions if isinstance(action, do.Publish)]
         return attempt
 
@@ -228,7 +229,7 @@ class Stage:
 
 
 def assert_quiet_until_its_deadline(fleet: Fleet, clock: float, rules: Rules) -> None:
-    """Nothing is due before the next deadline: there is nothing to say, and nothing to write down."""
+    """Assert that `decide` without an event does nothing and changes nothing before the next deadline."""
     due = next_deadline(fleet, clock, rules)
     assert due is None or due > clock
     last = clock + 1e6 if due is None else math.nextafter(due, -math.inf)
@@ -240,7 +241,7 @@ def assert_quiet_until_its_deadline(fleet: Fleet, clock: float, rules: Rules) ->
 
 
 def is_untouched(before: Fleet, after: Fleet) -> bool:
-    """Whether not one record was replaced, so that the journal has nothing to hold."""
+    """Return whether no record was replaced, so that the journal gets no line."""
     names = ("agents", "pending", "heartbeats", "jobs", "measured", "holdouts")
     parts = [(getattr(before, name), getattr(after, name)) for name in names]
     same = all(old.keys() == new.keys() and all(old[key] is new[key] for key in old) for old, new in parts)
@@ -266,7 +267,7 @@ def attempt_zero(score: float | None = 0.0) -> Attempt:
 
 
 def submitted(agent: str, number: int, *, wait: float = 0.0, kind: Kind = Kind.REAL) -> on.Submitted:
-    """The submission with this number as its id and its commit."""
+    """Return a submission with this number as its id and its commit."""
     return on.Submitted(
         submission=Submission(
             id=f"{number:020d}",
@@ -282,12 +283,12 @@ def submitted(agent: str, number: int, *, wait: float = 0.0, kind: Kind = Kind.R
 
 
 def setting(owner: str, **entry: str | int | float | None) -> on.SetHeartbeat:
-    """The request to set a heartbeat."""
+    """Return the request to set a heartbeat."""
     return on.SetHeartbeat(owner=owner, entry=entry)
 
 
 def on_request(detail: str = "") -> RunEnd:
-    """The end of a run that somebody asked for, and may have said why."""
+    """Return the end of a run that somebody asked for. `detail`: why."""
     return RunEnd(RunEndKind.REQUEST, detail=detail)
 
 
@@ -296,7 +297,7 @@ def tree(number: int) -> str:
 
 
 def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
-    """Everything an action says, in a line."""
+    """Return a line with every field of an action."""
     match action:
         case do.TakeIn(number=number, agent=agent, commit=commit):
             return f"take in #{number}: commit {_commit(commit)} of {agent}"
@@ -379,7 +380,7 @@ MESSAGES = ("heartbeat", "withdrawn", "skipped")  # types of lines that are abou
 
 
 def _log_event(event: do.LogEvent) -> str:
-    # What such a line says for programs is what it says in words: its transcript stands for both.
+    # A line has the messages as data and in its text; the transcript shows the text, so both must name the same.
     assert bool(event.messages) == (event.type in MESSAGES)
     assert all(message.name in event.text and message.id in event.text for message in event.messages)
     launch = f"launch {event.launch}" if event.launch else ""
@@ -389,7 +390,7 @@ def _log_event(event: do.LogEvent) -> str:
 
 
 def brief(reason: Reason | RunEnd | None) -> str:
-    """A reason by its kind, and in brackets what goes with it: `stalled (silent, 2, 1200)`."""
+    """Return the kind of a reason and, in brackets, its other fields: `stalled (silent, 2, 1200)`."""
     if reason is None:
         return ""
     budget = f"{reason.budget.limit:g} {reason.budget.key}" if reason.budget is not None else ""
@@ -400,7 +401,7 @@ def brief(reason: Reason | RunEnd | None) -> str:
 
 
 def _ended(end: JobEnd) -> str:
-    """How a job ended: with which exit code, what kept it from starting, why it was ended."""
+    """Return the outcome of a job with its exit code, its error or the reason why it was ended."""
     return _with(end.outcome, str(end.code) if end.code else "", end.detail, brief(end.reason))
 
 

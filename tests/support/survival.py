@@ -1,8 +1,9 @@
-"""Runs whose supervisors, graders and agents are killed, and what must hold of them all the same.
+"""Runs whose supervisors, graders and agents are killed, and the assertions that must hold of them.
 
-The agents are shell scripts that keep records of their own: each prompt they really received, each thing they handed
-in. They never end by themselves, so every life but the first is owed to an interrupt, and says so in its prompt - or
-the run had ended in order, and was gone on with.
+The agents are shell scripts that keep records of their own: each prompt that they received, each submission. A launch
+of an agent that began to run is called a life here: a launch may be killed before it runs. Agents never end by
+themselves, so each life but the first follows an interrupt, and its prompt has a heartbeat; or it follows a kill, or an
+end of the run that was resumed.
 """
 
 import contextlib
@@ -89,8 +90,8 @@ SHOWN = 1500  # characters of what went wrong
 
 
 def write_fragile_task(folder: Path, *, deaf: str = "", extra: str = "", slow: str = "0.0") -> Path:
-    """`deaf`: the number of the agent that hears no signal in every other life; `slow`: how long a grade takes, but
-    for its last digit."""
+    """Write the task; returns its folder. `deaf`: the number of the agent that ignores signals in every other life;
+    `slow`: the seconds of a grade, without the last digit, which the number of the attempt gives."""
     seed = {"seed/x.txt": "0.5", "seed/agent.sh": f"DEAF='{deaf}'\n{AGENT}"}
     graded = _graded(folder)
     grade = GRADE.replace("GRADED", str(graded)).replace("0.0", slow)
@@ -104,13 +105,14 @@ def write_fragile_task(folder: Path, *, deaf: str = "", extra: str = "", slow: s
 
 
 def _graded(task: Path) -> Path:
-    """Where graders write which attempt they were started for: beside the task."""
+    """Return the file in which each grader writes the number of its attempt: it is beside the task."""
     return task.with_name(f"{task.name}.graded")
 
 
 class Mortal(Run):
-    """A run whose supervisors die. `places`: how often which of them did so where. `cut_short`: the lives of agents
-    that we ended; `stopped`: the last ones before the run came to its end in order."""
+    """A run whose supervisors die. `places`: how often they died at each place, see `mortal`. `killed`: how often the
+    test killed the processes of each agent or grade. `cut_short`: the lives of agents that it ended so; `stopped`: the
+    last life of each agent before the run ended in order."""
 
     def __init__(self, task: Path, runs: Path, overrides: Collection[str] = ()) -> None:
         super().__init__(task, runs, tuple(overrides))
@@ -120,7 +122,7 @@ class Mortal(Run):
         self.cut_short: set[tuple[str, int]] = set()
         self.stopped: set[tuple[str, int]] = set()
         (runs / "tmp").mkdir()
-        self._nursery = subprocess.Popen(
+        self._forking_process = subprocess.Popen(
             [sys.executable, "-P", str(Path(__file__).with_name("mortal.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -138,11 +140,12 @@ class Mortal(Run):
         quiet: float = QUIET_SECONDS,
         overrides: Collection[str] = (),
     ) -> bool:
-        """Supervise, at most so long and then kill -9 (see `mortal`); whether the run came to its end in order."""
+        """Supervise until the supervisor dies, after these seconds at the latest; see `mortal`. Return whether the run
+        ended in order instead."""
         order = {"root": str(self.layout.root), "seconds": seconds, "at": list(at), "nth": nth, "early": early}
         order["quiet"] = quiet
-        print(json.dumps({**order, "overrides": list(overrides)}), file=self._nursery.stdin, flush=True)
-        ended = json.loads(self._nursery.stdout.readline())
+        print(json.dumps({**order, "overrides": list(overrides)}), file=self._forking_process.stdin, flush=True)
+        ended = json.loads(self._forking_process.stdout.readline())
         if ended["status"] == 0:
             self.stopped |= {(name, len(self.lives(name))) for name in self.names()}
             return True
@@ -153,7 +156,7 @@ class Mortal(Run):
         return False
 
     def kill_one(self, chance: Random, agents_only: bool = False) -> None:
-        """kill -9 for everything of one launch, a grader's if there is one, else an agent's."""
+        """Kill all processes of one launch: of a grader if one runs and not `agents_only`, else of an agent."""
         found = sorted(who for who in self._launches() if who and not (agents_only and who.startswith("#")))
         if not found:
             return
@@ -167,7 +170,7 @@ class Mortal(Run):
         self.cut_short |= {(who, life) for life in range(before, len(self.lives(who)) + 1)}
 
     def _launches(self) -> dict[str, list[int]]:
-        """The processes of each launch that is left."""
+        """Return the processes of each launch that runs, by the agent's name or the grade's key."""
         launches: dict[str, list[int]] = {}
         for pid in self.left():
             with contextlib.suppress(OSError):
@@ -176,32 +179,32 @@ class Mortal(Run):
         return launches
 
     def end(self) -> None:
-        with self._nursery:
-            self._nursery.kill()
+        with self._forking_process:
+            self._forking_process.kill()
         super().end()
 
-    # What the agents say themselves.
+    # The records of the agents and graders.
 
     def names(self) -> list[str]:
         return sorted(self.fleet().agents)
 
     def lives(self, agent: str) -> list[str]:
-        """The session of each of its lives."""
+        """Return the session of each life of an agent."""
         path = self.layout.state(agent) / "lives"
         return path.read_text().split() if path.exists() else []
 
     def handed(self, agent: str) -> dict[int, str]:
-        """The prompt of each life that came to receive one."""
+        """Return the prompt of each life that received one."""
         found = self.layout.state(agent).glob("prompt-*")
         return dict(sorted((int(path.name.removeprefix("prompt-")), path.read_text()) for path in found))
 
     def spoke(self, agent: str) -> set[int]:
-        """The lives that lasted until it had said a word, which acknowledges its prompt."""
+        """Return the lives that printed something, which acknowledges their prompt."""
         path = self.layout.state(agent) / "spoke"
         return set(map(int, path.read_text().split())) if path.exists() else set()
 
     def tries(self, agent: str) -> dict[int, list[str]]:
-        """The ids of what each of its lives was about to hand in."""
+        """Return the ids of the submissions that each life began."""
         path, found = self.layout.state(agent) / "tries", dict[int, list[str]]()
         for line in path.read_text().splitlines() if path.exists() else ():
             life, id = line.split()
@@ -209,7 +212,7 @@ class Mortal(Run):
         return found
 
     def graded(self) -> Counter[int]:
-        """How often a grader was really started for each attempt."""
+        """Return how often a grader was started for each attempt."""
         return Counter(map(int, self._graded.read_text().split()))
 
 
@@ -217,11 +220,12 @@ def ids_in(prompt: str) -> list[str]:
     return [id for _, id in heartbeats_in(prompt)]
 
 
-# What must hold.
+# Assertions.
 
 
 def replay(run: Run) -> tuple[dict[str, PendingMessage], set[str], Fleet]:
-    """The journal decided again, which must give what it says: all that was ever owed, what was withdrawn, the end."""
+    """Decide the journal again, which must give the same actions and state; returns all messages that were ever owed,
+    by id, the ids of those that were withdrawn, and the fleet at the end."""
     fleet, owed, withdrawn = Fleet(), dict[str, PendingMessage](), set[str]()
     for rules, decision in decisions(run.layout.journal):
         fleet, actions = decide(fleet, decision.events, decision.now, rules)
@@ -241,8 +245,8 @@ def still_owed(fleet: Fleet) -> Iterator[PendingMessage]:
 
 @contextlib.contextmanager
 def in_short(run: Mortal) -> Iterator[None]:
-    """Tell a failure in a few lines, the point first: of a traceback through all this, with whole prompts in it, a CI
-    that shows so much of each failure shows everything but that."""
+    """Report a failed assertion in a few lines, its message first. CI shows only the beginning of a report, and in a
+    traceback of these functions whole prompts come first."""
     try:
         yield
     except AssertionError as error:
@@ -253,7 +257,7 @@ def in_short(run: Mortal) -> Iterator[None]:
 
 
 def assert_nothing_is_lost_or_doubled(run: Mortal) -> None:
-    """When a run is over, whoever died in it: its records, its journal and what the agents say themselves agree."""
+    """Assert that the records of a run that is over, its journal and the records of its agents agree."""
     owed, withdrawn, fleet = replay(run)
     attempts = assert_attempts_are_whole(run, fleet)
     assert_handed_in_is_taken_up(run, fleet, attempts)
@@ -262,9 +266,9 @@ def assert_nothing_is_lost_or_doubled(run: Mortal) -> None:
 
 
 def assert_attempts_are_whole(run: Mortal, fleet: Fleet, *, retries: bool = False) -> list[Attempt]:
-    """Each attempt has one number, one place in the order, one submission; and progress is what they add up to.
-    `retries`: an eval may fail although its submission was accepted; tried again within the same second, it makes the
-    same commit, which is tied with itself."""
+    """Assert that each attempt has a number, a place in the order and a submission of its own, and that the fleet's
+    progress follows from the attempts. `retries`: two attempts of an agent may have one commit, because an eval can
+    fail although its submission was accepted, and makes the same commit if it is repeated within a second."""
     attempts = run.attempts()
     by_order = sorted(attempts, key=lambda attempt: attempt.order)
     under_way = {number for number, pending in fleet.pending.items() if pending.step is not AttemptStep.SETTLED}
@@ -286,8 +290,8 @@ def assert_attempts_are_whole(run: Mortal, fleet: Fleet, *, retries: bool = Fals
 
 
 def assert_handed_in_is_taken_up(run: Mortal, fleet: Fleet, attempts: Collection[Attempt]) -> None:
-    """What the agents say they handed in became attempts, is under way, waits, or was refused. Only the last try of a
-    life may have come to nothing: it ended in the middle of it."""
+    """Assert that each submission of the agents' own records is an attempt, is being graded, waits or was refused; the
+    last one of a life may be missing, because the life ended meanwhile."""
     known = {attempt.submission for attempt in attempts} | {pending.submission.id for pending in fleet.pending.values()}
     known -= {""}  # what the supervisor measures again
     for name in fleet.agents:
@@ -301,9 +305,9 @@ def assert_handed_in_is_taken_up(run: Mortal, fleet: Fleet, attempts: Collection
 
 
 def assert_nothing_is_doubled(run: Mortal, owed: dict[str, PendingMessage], withdrawn: set[str], fleet: Fleet) -> None:
-    """By the agents' own records: each heartbeat reached them once, in one conversation, and nobody was restarted -
-    but for those whose life was cut short by somebody else. A run that was at its end and goes on starts everybody; and
-    the end waits for nobody's first word, so that what he was handed without saying one is handed over again."""
+    """Assert by the agents' own records that each heartbeat reached them once, in one conversation, and that no agent
+    was started without a reason. Two things excuse a repetition: the life was killed, or the run ended in order before
+    the life printed anything. After such an end, all agents are started."""
     left = {message.id for message in still_owed(fleet)}
     reached: Counter[str] = Counter()
     for name in fleet.agents:
@@ -325,13 +329,13 @@ def assert_nothing_is_doubled(run: Mortal, owed: dict[str, PendingMessage], with
 
 
 def later(run: Mortal, name: str, life: int) -> list[str]:
-    """The prompts of the lives after that one."""
+    """Return the prompts of an agent's lives after this one."""
     return [prompt for launch, prompt in run.handed(name).items() if launch > life]
 
 
 def assert_graded_once(run: Mortal, attempts: Collection[Attempt]) -> None:
-    """Every attempt has the score of its own commit; no grader was started twice for it, and none for an equal tree;
-    but the end of the run verifies the best."""
+    """Assert that each attempt has the score of its own commit, and that a grader was started for it once; not at all
+    if an equal tree was graded before, and again after a kill or to verify the best."""
     graded, verified = run.graded(), Counter(line["attempt"] for line in run.events("verifying"))
     for attempt in attempts:
         assert attempt.score == float(Git(run.layout.hub).text("show", f"{attempt.commit}:x.txt")), attempt
@@ -344,12 +348,12 @@ def assert_graded_once(run: Mortal, attempts: Collection[Attempt]) -> None:
 
 
 def waiting(run: Mortal) -> list[Path]:
-    """The requests that are not answered yet."""
+    """Return the requests of the operator that are not answered yet."""
     return list(run.layout.requests_of(OPERATOR).glob("*.json"))
 
 
 def assert_answered_once(run: Mortal, asked: Collection[str]) -> None:
-    """Each request was carried out once and answered; each alert among them is there, once."""
+    """Assert that each request was answered, and that each alert among them was raised once."""
     assert not waiting(run), f"{len(waiting(run))} of {len(asked)} requests are not answered"
     answers = [json.loads(path.read_text()) for path in run.layout.replies_to(OPERATOR).glob("*.json")]
     assert len(answers) == len(asked), f"{len(answers)} answers to {len(asked)} requests"

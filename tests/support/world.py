@@ -1,7 +1,8 @@
-"""A world for the decisions to act in: agents and graders that obey or do not, files, a supervisor that may die.
+"""Simulates a supervisor with its agents, graders and files: `World` performs the actions that `decide` returns.
 
-A history is a list of moves, small tuples that Hypothesis can shrink and a test can keep. The world does what is
-decided, as the loop would, and writes each decision down as the journal's bytes. Nothing here is random.
+A history is a list of moves, see `moves`: small tuples that Hypothesis can shrink and a test can keep. A simulated
+process obeys signals or ignores them, and the supervisor may die in any decision. Each decision is written as a line of
+the journal. Nothing here is random.
 """
 
 import json
@@ -34,9 +35,14 @@ FAILS, CRASHES, HANGS = 7, 8, 9
 
 @dataclass(slots=True)
 class Process:
-    """A launch. `deaf`: which signals it does not obey; `unread`: whether it printed more than was heard; `place`: how
-    much it has printed, and `count` what of it is counted; `silently`: the clock at an edit of which it says nothing;
-    `used`: tokens."""
+    """A process of an agent, a grade or a job, with the number of its launch.
+
+    `deaf`: the weakest signal that it obeys. `printed`: whether it has printed anything; `unread`: whether the
+    supervisor has not read all of that. `busy`, `reply`, `place`, `count`: the fields of its next `OutputSeen`.
+    `silently`: when it last edited a file without printing that, on the run's clock. `used`: output tokens so far.
+    `ending`: how it ended, None while it runs; `leftovers`: processes that it started still run then. `lingered_at`:
+    when these were last reported.
+    """
 
     who: str
     launch: int
@@ -60,7 +66,7 @@ class Process:
 
 
 def heard(process: Process) -> OutputSeen:
-    """What an agent has printed by now."""
+    """Return the event of all that an agent has printed so far."""
     return OutputSeen(
         agent=process.who,
         launch=process.launch,
@@ -74,12 +80,12 @@ def heard(process: Process) -> OutputSeen:
 
 
 def used(process: Process) -> Used:
-    """What an agent has used by now."""
+    """Return the event of all that an agent has used so far."""
     return Used(agent=process.who, launch=process.launch, figure=Spent(output=process.used))
 
 
 def graded(process: Process, pending: PendingAttempt | None, broken: bool) -> Graded:
-    """What a grading process came to. A broken grader crashes, whatever it grades."""
+    """Return the result of a grade that has ended. `broken`: the grader crashes, whatever it grades."""
     tree = 0 if pending is None or pending.suspicion or pending.is_holdout else int(pending.tree, 16)
     number, launch = int(process.who[1:]), process.launch
     if process.ending is not Ending.CLEAN or broken or tree == CRASHES:
@@ -91,7 +97,7 @@ def graded(process: Process, pending: PendingAttempt | None, broken: bool) -> Gr
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One decision that was written down."""
+    """One decision that was written to the journal."""
 
     clock: float
     events: tuple[on.Event, ...]
@@ -101,8 +107,19 @@ class Turn:
 
 
 class World:
+    """A run with its supervisor, for as long as a test goes on.
+
+    `alive`: whether there is a supervisor. `dying`: after how many actions it dies in its next decision; -1: before the
+    decision is written. `away`: seconds without a supervisor so far. `inbox`: submissions that wait; `handed`: all that
+    were ever made. `happened`: the results of worker threads for the next turn; `heard_of`: all events that were
+    decided on. `blind`: the supervisor does not see inbox and requests; `mute`: agents that print nothing; `broken`:
+    every grade crashes; `spoilt`: the next intake, preparation or start fails, 2: by our fault. `staged`: the event of
+    a changed task that the next resume takes in.
+    """
+
     def __init__(self, rules: Rules, tick: float = 0.0) -> None:
-        """`tick`: how often the supervisor decides, without any news, between its deadlines; 0 is never."""
+        """`tick`: the seconds after which the supervisor decides without an event, between its deadlines; 0 is
+        never."""
         self.rules = rules
         self.names = NAMES
         self.tick = tick
@@ -135,7 +152,7 @@ class World:
     # The supervisor.
 
     def look(self, *first: on.Event) -> None:
-        """What the loop does when it wakes up, again and again while there is news."""
+        """Do what the loop does when it wakes up: gather and decide, again while there are new events."""
         if not self.alive or self.finished:
             return
         self._decide([*first, *self._gather()])
@@ -143,7 +160,7 @@ class World:
             self._decide(news)
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, waking up whenever a deadline says so."""
+        """Let so many seconds pass; the supervisor wakes up at each of its deadlines."""
         end = self.clock + seconds
         while self.alive and not self.finished:
             due = next_deadline(self.fleet, self.clock, self.rules)
@@ -161,14 +178,15 @@ class World:
             self._decide([])
 
     def die(self, performed: int) -> None:
-        """The supervisor dies in its next decision: before that is written down (-1), or after so many actions."""
+        """Let the supervisor die in its next decision: after so many actions, or before the decision is written
+        (-1)."""
         self.dying = performed
         self.look()
         self.dying, self.alive, self.happened = None, False, []
 
     def resume(self) -> None:
-        """Another supervisor takes the run over, from what is written down. Whoever asks for that takes back what was
-        to end the one before."""
+        """Let another supervisor take the run over by the journal, if there is none. Requests that were to end the one
+        before are withdrawn."""
         if self.alive and not self.finished:
             return
         ending = (on.Stop, on.Leave)
@@ -190,7 +208,7 @@ class World:
         self.away = 0.0
 
     def stage_task(self, score: float) -> None:
-        """The task has changed, and the next resume takes it in."""
+        """Change the task; the next resume takes that in. `score`: of the seed, under the new task."""
         self.staged = on.TaskChanged(baseline=replace(attempt_zero(score), epoch=self.recall().fleet.run.epoch + 1))
 
     def _opening(self) -> on.Opened:
@@ -227,7 +245,7 @@ class World:
         self.lines.append(json.dumps(line, allow_nan=False).encode() + b"\n")
 
     def tear(self, now: on.Moment, events: list[on.Event], actions: tuple[do.Action, ...], after: Fleet) -> None:
-        """Write half of it."""
+        """Write the first half of a line, as a supervisor does that dies meanwhile."""
         self.write(now, events, actions, after)
         self.lines[-1] = self.lines[-1][: len(self.lines[-1]) // 2]
 
@@ -236,7 +254,7 @@ class World:
         return fold_lines(map(json.loads, self.lines))
 
     def _reconcile(self) -> Iterator[on.Event]:
-        """What a new supervisor finds of the launches it was told of: alive, or with its last words, or nothing."""
+        """Yield the ends of the launches that a new supervisor does not find running, each after its last output."""
         for agent in self.fleet.agents.values():
             may_live = agent.phase in LIVE or agent.kills >= MAX_KILLS
             if may_live and not self.is_alive(agent.name, agent.launch):
@@ -262,10 +280,10 @@ class World:
         process = self.processes.get(who)
         return process is not None and process.launch == launch and not process.is_gone
 
-    # What it finds.
+    # Gathering.
 
     def _news(self) -> list[on.Event]:
-        """What rings the bell: results of threads, ends of processes; not what only a poll finds."""
+        """Return the events that wake the loop: results of worker threads, ends of processes."""
         happened, self.happened = self.happened, []
         return happened + list(self._ends())
 
@@ -314,7 +332,7 @@ class World:
     def _graded(self, process: Process) -> on.Graded:
         return graded(process, self.fleet.pending.get(int(process.who[1:])), self.broken)
 
-    # What it does.
+    # Performing.
 
     def _perform(self, action: do.Action) -> None:  # noqa: C901 - one arm per action
         match action:
@@ -351,7 +369,7 @@ class World:
                 pass
 
     def open_gates(self, actions: Iterable[do.Action]) -> None:
-        """Whoever was started runs only once it is written down who that was."""
+        """Let the processes run that these actions started, because their identities are in the journal now."""
         for action in actions:
             match action:
                 case do.Spawn(agent=who, launch=launch):
@@ -392,7 +410,8 @@ class World:
         )
 
     def _prepared(self, action: do.PrepareAgent) -> on.Event:
-        """The runtime `other` spends the account of that name, and every other one what the rules say."""
+        """Return the end of a preparation. The runtime `other` uses the account `other`, every other one that of the
+        rules."""
         spoilt, self.spoilt = self.spoilt, 0
         if spoilt:
             return on.AgentNotPrepared(agent=action.agent, reason="no such program")

@@ -12,7 +12,7 @@ from chronicle import (
     assert_owed_once,
     assert_received_once,
     assert_repeated_only_unheard,
-    notes,
+    log_lines,
     performed,
     resumes,
 )
@@ -73,7 +73,7 @@ def steps(world: World) -> Iterator[tuple[Turn, Agent, Watched]]:
     """Each step that was taken, with the agent after it and what was counted before it."""
     watched: dict[str, Watched] = defaultdict(Watched)
     last = 0.0
-    stalled = {(id(turn), action.agent) for turn, action in notes(world, "stalled")}
+    stalled = {(id(turn), action.agent) for turn, action in log_lines(world, "stalled")}
     for turn in world.log:
         for name, after in turn.after.agents.items():
             seen, before = watched[name], turn.before.agents.get(name)
