@@ -55,7 +55,7 @@ class Measured:
     failures: int = 0  # confirmations of it that gave no score
 
     @property
-    def is_out(self) -> bool:
+    def is_refuted(self) -> bool:
         """Whether its confirmations failed so often that its score is not believed."""
         return self.failures >= FAILURES
 
@@ -211,7 +211,9 @@ def _believed(standing: Standing) -> list[Measured]:
     """Return the attempts whose score is believed: confirmations did not fail too often. The best and the seed are
     always among them."""
     attempts = standing.measured.values()
-    return [attempt for attempt in attempts if attempt.number == standing.best or attempt.is_seed or not attempt.is_out]
+    return [
+        attempt for attempt in attempts if attempt.number == standing.best or attempt.is_seed or not attempt.is_refuted
+    ]
 
 
 def noise_of(standing: Standing, scoring: Scoring, level: float | None = None) -> Noise:

@@ -40,16 +40,17 @@ LARGEST = 2**63 - 1  # integer that a column holds
 MOST_METRICS = 100  # of one attempt
 Metrics = tuple[tuple[str, float], ...]
 Row = tuple[int | float | str | Metrics | None, ...]
-NOWHERE: Witness = (0, 0, 0)
+NO_FILE: Witness = (0, 0, 0)  # of a record that was read from no file
 
 
-def row_of(attempt: Attempt, seen: Witness) -> Row:
+def row_of(attempt: Attempt, witness: Witness) -> Row:
+    """Return the row of a record. `witness`: of the file that the record was read from, or NO_FILE."""
     number, order, *others = attrgetter(*FIELDS)(attempt)
     text = folded("\n".join(attrgetter(*TEXT_FIELDS)(attempt)))
-    return (number, min(order, LARGEST), *others, *seen, numbers_of(attempt.metrics), text)
+    return (number, min(order, LARGEST), *others, *witness, numeric_metrics(attempt.metrics), text)
 
 
-def numbers_of(metrics: object) -> Metrics:
+def numeric_metrics(metrics: object) -> Metrics:
     """Return the metrics that are numbers, sorted by name; at most MOST_METRICS."""
     pairs = metrics.items() if isinstance(metrics, Mapping) else ()
     numbers = [
@@ -134,7 +135,8 @@ def foreign_database() -> Iterator[None]:
         raise Unusable(f"{type(error).__name__}: {error}") from error
 
 
-def opened(folder: Path, patience: float = PATIENCE) -> sqlite3.Connection:
+def connect(folder: Path, patience: float = PATIENCE) -> sqlite3.Connection:
+    """Open the index to read it. Unusable if it cannot be trusted. `patience`: seconds to wait for a lock."""
     connection = _connected(folder, "ro", patience)
     with _closed_if_unusable(connection):
         _check(connection, folder)
@@ -168,7 +170,7 @@ def write(folder: Path, change: Callable[[sqlite3.Connection], None], patience: 
             connection.execute("COMMIT")
 
 
-def made(folder: Path, rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connection:
+def create(folder: Path, rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connection:
     """Make a new index of these records (None for one that cannot be read); in memory if the folder cannot be
     written."""
     unfinished = folder / f".{NAME}.{os.getpid()}-{time.time_ns()}.tmp"
@@ -176,7 +178,7 @@ def made(folder: Path, rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connec
     try:
         os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
     except OSError:
-        return in_memory(rows)
+        return create_in_memory(rows)
     try:
         _filled(_open(unfinished), home(folder), rows).close()
         target = folder / NAME
@@ -189,15 +191,15 @@ def made(folder: Path, rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connec
         with contextlib.suppress(OSError):
             unfinished.unlink()
         raise
-    return opened(folder)
+    return connect(folder)
 
 
-def in_memory(rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connection:
+def create_in_memory(rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connection:
     """Make a new index of these records for this process alone."""
     return _filled(_open(":memory:"), "in memory", rows)
 
 
-def copied(source: sqlite3.Connection) -> sqlite3.Connection:
+def copy_in_memory(source: sqlite3.Connection) -> sqlite3.Connection:
     """Return a copy in memory, which can be changed."""
     copy = _open(":memory:")
     source.backup(copy)

@@ -18,7 +18,18 @@ from typing import TypeVar
 
 from attempts.files import Witness
 from attempts.index import file
-from attempts.index.file import FIELDS, NOWHERE, TEXT_FIELDS, Row, Unusable, content, folded, numbers_of, row_in, row_of
+from attempts.index.file import (
+    FIELDS,
+    NO_FILE,
+    TEXT_FIELDS,
+    Row,
+    Unusable,
+    content,
+    folded,
+    numeric_metrics,
+    row_in,
+    row_of,
+)
 from attempts.index.query import Named, Ranked
 from attempts.record import Attempt, attempt_from_dict, to_dict
 from attempts.store import Malformed, Missing, Store
@@ -79,7 +90,7 @@ class Index:
             with file.foreign_database():
                 if self._rows is None and self._can_peek:
                     self._can_peek = False
-                    self._rows = file.opened(self.folder, CHECK_PATIENCE)
+                    self._rows = file.connect(self.folder, CHECK_PATIENCE)
                 if self._rows is None:
                     return None
                 file.limit(self._rows)
@@ -100,7 +111,7 @@ class Index:
             return False
         return True
 
-    def shown(self, question: Callable[[sqlite3.Connection], Iterable[N]]) -> list[tuple[N, Attempt]]:
+    def with_records(self, question: Callable[[sqlite3.Connection], Iterable[N]]) -> list[tuple[N, Attempt]]:
         """Return the answer to a question with its records. If a record differs from the index, all altered records are
         read again first, and the question is asked once more."""
         found: list[tuple[N, Attempt | None]] = []
@@ -114,7 +125,7 @@ class Index:
     def agrees(self, attempt: Attempt) -> bool:
         """Return whether the index holds this record as it is."""
         held = self.ask(lambda rows: row_in(rows, attempt.number))
-        return held is not None and content(held) == content(row_of(attempt, NOWHERE))
+        return held is not None and content(held) == content(row_of(attempt, NO_FILE))
 
     def audit(self) -> None:
         """Read every record again whose file has changed since it was read."""
@@ -123,7 +134,7 @@ class Index:
         self._write(self.ask(lambda rows: rows), list(self._read(altered)), [])
 
     def _opened(self) -> sqlite3.Connection:
-        self._rows = file.opened(self.folder)
+        self._rows = file.connect(self.folder)
         return self._rows
 
     def _make(self) -> sqlite3.Connection:
@@ -132,10 +143,10 @@ class Index:
         numbers = sorted(self._listed())
         self._on_rebuild(len(numbers))
         try:
-            self._rows = file.made(self.folder, self._read(numbers))
+            self._rows = file.create(self.folder, self._read(numbers))
         except (Unusable, sqlite3.Error, OSError):
             # A full disk, or somebody who keeps replacing the file: neither touches an index in memory.
-            self._rows = file.in_memory(self._read(numbers))
+            self._rows = file.create_in_memory(self._read(numbers))
         return self._rows
 
     def _catch_up(self, rows: sqlite3.Connection) -> None:
@@ -169,7 +180,7 @@ class Index:
             file.write(self.folder, change, READER_PATIENCE)
         except Unusable:
             if fresh or gone:
-                self._rows = file.copied(rows)
+                self._rows = file.copy_in_memory(rows)
                 rows.close()
                 change(self._rows)
         else:
@@ -195,7 +206,7 @@ class Index:
                     yield number, None
 
     def _witness(self, number: int) -> Witness:
-        return self._store.witness(number) or NOWHERE
+        return self._store.witness(number) or NO_FILE
 
 
 def _differences(rows: sqlite3.Connection, listed: list[int]) -> tuple[list[int], list[int]]:
@@ -219,7 +230,7 @@ def mismatches(folder: Path, records: Mapping[int, str]) -> tuple[list[int], lis
     index hides. Both are empty if there is no usable index: the next reader makes a new one.
     """
     try:
-        with file.foreign_database(), closing(file.opened(folder, CHECK_PATIENCE)) as rows:
+        with file.foreign_database(), closing(file.connect(folder, CHECK_PATIENCE)) as rows:
             # One transaction: without it each record would lock the file, and check for a journal.
             rows.execute("BEGIN")
             held = {number: row_in(rows, number) for number in records}
@@ -236,8 +247,8 @@ def _matches(rows: sqlite3.Connection, held: Row, number: int, record: str) -> b
     data = json.loads(record)
     text = folded("\n".join(str(data.get(name)) for name in TEXT_FIELDS))
     # Most rows hold the fields as they are in the record; only the others need the record to be read with care.
-    is_same = content(held) == (*(data.get(name) for name in FIELDS), numbers_of(data.get("metrics")), text)
-    if not is_same and content(held) != content(row_of(attempt_from_dict(data), NOWHERE)):
+    is_same = content(held) == (*(data.get(name) for name in FIELDS), numeric_metrics(data.get("metrics")), text)
+    if not is_same and content(held) != content(row_of(attempt_from_dict(data), NO_FILE)):
         return False
     return random.random() >= SEARCHED or not file.has_words(rows) or _is_found(rows, number, str(held[-1]))
 

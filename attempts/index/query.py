@@ -132,7 +132,7 @@ def ranked(rows: Rows, wanted: Wanted, direction: Direction, limit: int | None) 
         if limit is not None and is_bounded and len(found) >= limit and found[limit - 1][0] <= point:
             break
         (tree,) = rows.execute("SELECT tree FROM records WHERE number = ?", (point[2],)).fetchone()
-        if tree not in seen and not _is_out(rows, str(tree), proven):
+        if tree not in seen and not _is_refuted(rows, str(tree), proven):
             found.append(_candidate(rows, str(tree), wanted, direction))
             if limit is not None:
                 found = sorted(found, key=itemgetter(0))[:limit]
@@ -314,7 +314,7 @@ def _tree_of(rows: Rows, number: int | None) -> str:
     return "" if found is None else str(found[0])
 
 
-def _is_out(rows: Rows, tree: str, proven: str) -> bool:
+def _is_refuted(rows: Rows, tree: str, proven: str) -> bool:
     """Return whether confirmations of the tree failed so often that its score is not believed; never for the `proven`
     tree."""
     statement = f"SELECT count(*) FROM records WHERE tree = ? AND kind = ? AND verdict = ? AND {THIS_EPOCH}"

@@ -53,7 +53,7 @@ class MeasuredAttempt:
 def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[MeasuredAttempt]:
     """Return the attempts that `wanted` selects, best first, at most `most`. Attempts without a score are left out. Of
     those whose score equals the highest, the lead comes first."""
-    found = view.index.shown(lambda rows: query.ranked(rows, wanted, view.direction, most))
+    found = view.index.with_records(lambda rows: query.ranked(rows, wanted, view.direction, most))
     lines = [MeasuredAttempt(attempt, rank.scores) for rank, attempt in found]
     # Scores that differ by rounding alone are equal, and the lead is the earlier one.
     lead = view.best_and_lead[1].integer("number")
@@ -64,7 +64,7 @@ def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[MeasuredAtt
 
 def recent(view: RunView, wanted: Wanted, most: int | None) -> list[MeasuredAttempt]:
     """Return the attempts that `wanted` selects, highest number first, failed ones too, at most `most`."""
-    found = view.index.shown(lambda rows: map(Named, islice(query.recent(rows, wanted), most)))
+    found = view.index.with_records(lambda rows: map(Named, islice(query.recent(rows, wanted), most)))
     return with_scores(view, (attempt for _, attempt in found))
 
 

@@ -35,7 +35,7 @@ def table(view: RunView, asked: Mapping[str, str]) -> Json:
     offset = number_in(asked, "offset", 0)
     down = asked.get("way", "down") != "up"
     found = view.index.ask(lambda rows: page(rows, sought, order, down=down, offset=offset, most=most))
-    records = view.index.shown(lambda _: found.numbers)
+    records = view.index.with_records(lambda _: found.numbers)
     lines = with_scores(view, (record for _, record in records))
     scores = format.scores([line.median for line in lines])
     rows = [_row(view, line.attempt, score) for line, score in zip(lines, scores, strict=True)]
@@ -112,7 +112,7 @@ def hint(view: RunView, number: int) -> Json:
 def one(view: RunView, number: int) -> Json:
     """Return all that is known of an attempt. CoralError if there is none of that number."""
     record = view.attempt(number)
-    line = view.index.shown(lambda rows: map(Named, query.lineage(rows, number, 12, view.alone)))
+    line = view.index.with_records(lambda rows: map(Named, query.lineage(rows, number, 12, view.alone)))
     children = view.index.ask(lambda rows: built_on(rows, record.commit, number))
     # A trial of numbers may be graded by another rule.
     is_compared = bool(record.agent) and record.kind is not Kind.TUNE and record.epoch == view.epoch

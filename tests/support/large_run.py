@@ -29,7 +29,7 @@ def make_large_run(runs: Path, attempts: int, agents: int) -> Layout:
     knowledge.create(layout.shared)
     records = list(_records(names, attempts))
     rows = [(record.number, file.row_of(record, _written(layout, record))) for record in records]
-    file.made(layout.attempts, rows).close()
+    file.create(layout.attempts, rows).close()
     write_events(layout, *({**_event(record), "clock": record.number * EVERY} for record in records if record.number))
     _write_notes(layout, records)
     write_heartbeats(layout)

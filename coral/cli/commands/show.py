@@ -132,7 +132,9 @@ def _lineage(view: RunView, attempt: Attempt) -> str:
     """Return the attempts that it was built on, oldest first, with their scores."""
     if attempt.kind is Kind.BASELINE:
         return ""
-    found = view.index.shown(lambda rows: map(Named, query.lineage(rows, attempt.number, ANCESTORS + 2, view.alone)))
+    found = view.index.with_records(
+        lambda rows: map(Named, query.lineage(rows, attempt.number, ANCESTORS + 2, view.alone))
+    )
     line = [ancestor for _, ancestor in found if ancestor.number != attempt.number and ancestor.epoch == attempt.epoch]
     shown = [
         f"#{ancestor.attempt.number} {format.score(ancestor.median)}"

@@ -68,7 +68,7 @@ def lineage(view: RunView) -> Html | None:
     best = view.proven
     if best is None:
         return None
-    found = view.index.shown(lambda rows: map(Named, query.lineage(rows, best, ANCESTORS, view.alone)))
+    found = view.index.with_records(lambda rows: map(Named, query.lineage(rows, best, ANCESTORS, view.alone)))
     line = with_scores(view, (attempt for _, attempt in found if attempt.epoch == view.epoch))
     steps = [None, *(format.delta(after.median, before.median) for before, after in pairwise(line))]
     rows = [

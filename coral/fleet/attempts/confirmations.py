@@ -98,7 +98,7 @@ def _is_seed_wanted(transaction: Transaction) -> bool:
     """Return whether another grade of the seed helps to estimate the noise: the task states no noise, and the seed has
     too few scores, or scores that differ while the run is young and no attempt waits."""
     scoring, seed = transaction.rules.scoring, transaction.standing.seed
-    if scoring.noise.deviation is not None or seed is None or seed.is_out:
+    if scoring.noise.deviation is not None or seed is None or seed.is_refuted:
         return False
     most = transaction.rules.budget_attempts
     if most is not None and transaction.run.progress.graded >= most:

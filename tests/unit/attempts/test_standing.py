@@ -241,9 +241,9 @@ def test_a_void_half_drops_the_pair_blames_nobody_and_is_not_repeated_for_ever()
         history.confirmed(None, verdict=Verdict.VOID)
     assert (history.wanted, history.lead) == (None, 1)
     for _ in range(FAILURES):
-        assert not history.standing.measured[0].is_out
+        assert not history.standing.measured[0].is_refuted
         history.confirmed(None, of=0, verdict=Verdict.VOID)
-    assert history.standing.measured[0].is_out  # as a seed to measure again; it stays the best
+    assert history.standing.measured[0].is_refuted  # as a seed to measure again; it stays the best
     assert history.standing.best == 0
 
 

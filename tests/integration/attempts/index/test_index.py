@@ -205,7 +205,7 @@ def test_what_is_shown_is_what_the_files_say_in_the_order_of_what_they_say(store
 
     def best() -> list[tuple[int, float | None]]:
         with closing(Index(store.root)) as index:
-            found = index.shown(lambda rows: query.ranked(rows, Wanted(), Direction.MAXIMIZE, 3))
+            found = index.with_records(lambda rows: query.ranked(rows, Wanted(), Direction.MAXIMIZE, 3))
             return [(record.number, record.score) for _, record in found]
 
     assert best() == [(4, 5.0), (3, 4.0), (2, 3.0)]

@@ -10,7 +10,7 @@ import pytest
 from sample import attempt
 
 from attempts.index import file
-from attempts.index.file import NOWHERE, row_of
+from attempts.index.file import NO_FILE, row_of
 from attempts.index.index import Index
 from attempts.store import Store
 from coral.records.index_feed import IndexFeed
@@ -48,7 +48,7 @@ def test_it_catches_up_and_then_takes_what_comes(store: Store, pool: ThreadPoolE
 
 
 def test_a_file_that_is_held_delays_nobody_and_is_written_later(store: Store, pool: ThreadPoolExecutor) -> None:
-    file.made(store.root, ((number, row_of(store.read(number), NOWHERE)) for number in range(3))).close()
+    file.create(store.root, ((number, row_of(store.read(number), NO_FILE)) for number in range(3))).close()
     feed = IndexFeed(store.root, pool)
     wait_for_all(pool)
     with closing(sqlite3.connect(store.root / file.NAME, isolation_level=None)) as holder:

@@ -6,12 +6,12 @@ from itertools import pairwise
 from sample import attempt
 
 from attempts.index import file, history, query
-from attempts.index.file import NOWHERE, row_of
+from attempts.index.file import NO_FILE, row_of
 from attempts.record import Attempt, Direction, Kind, Verdict
 
 
 def rows_of(*records: Attempt):
-    return closing(file.in_memory((record.number, row_of(record, NOWHERE)) for record in records))
+    return closing(file.create_in_memory((record.number, row_of(record, NO_FILE)) for record in records))
 
 
 def test_records_come_in_the_order_of_publication() -> None:

@@ -7,7 +7,7 @@ import pytest
 from sample import attempt
 
 from attempts.index import file, metrics
-from attempts.index.file import NOWHERE, content, row_in, row_of
+from attempts.index.file import NO_FILE, content, row_in, row_of
 from attempts.index.index import Index
 from attempts.index.listing import ListOrder, Sought, page
 from attempts.index.metrics import MetricRange
@@ -17,15 +17,15 @@ from attempts.store import Store
 
 
 def rows_of(*records: Attempt):
-    return closing(file.in_memory((record.number, row_of(record, NOWHERE)) for record in records))
+    return closing(file.create_in_memory((record.number, row_of(record, NO_FILE)) for record in records))
 
 
 def test_a_row_is_what_its_record_says_and_goes_with_it() -> None:
     record = attempt(1, 1.0, metrics={"b": 2, "a": 0.1, "flag": True, "text": "3", "none": None, "huge": 2**62})
     with rows_of(record) as rows:
-        assert row_in(rows, 1) == row_of(record, NOWHERE)
-        assert row_of(record, NOWHERE)[-2] == (("a", 0.1), ("b", 2.0), ("huge", float(2**62)))
-        file.put(rows, [(1, row_of(attempt(1, 1.0, metrics={"c": 1}), NOWHERE))])
+        assert row_in(rows, 1) == row_of(record, NO_FILE)
+        assert row_of(record, NO_FILE)[-2] == (("a", 0.1), ("b", 2.0), ("huge", float(2**62)))
+        file.put(rows, [(1, row_of(attempt(1, 1.0, metrics={"c": 1}), NO_FILE))])
         assert metrics.names(rows, 9) == ["c"]
         file.drop(rows, [1])
         assert metrics.names(rows, 9) == []
@@ -35,7 +35,7 @@ def test_another_value_of_a_metric_is_another_content() -> None:
     record = attempt(1, 1.0, metrics={"a": 1})
     other = replace(record, metrics={"a": 2})
     assert content(row_of(record, (1, 2, 3))) != content(row_of(other, (1, 2, 3)))
-    assert content(row_of(record, (1, 2, 3))) == content(row_of(record, NOWHERE))
+    assert content(row_of(record, (1, 2, 3))) == content(row_of(record, NO_FILE))
 
 
 def test_of_very_many_metrics_the_first_are_kept() -> None:

@@ -55,7 +55,7 @@ def histories(draw: st.DrawFn) -> list[Attempt]:
 
 
 def indexed(history: list[Attempt]) -> closing[Connection]:
-    return closing(file.in_memory((record.number, row_of(record, (0, 0, 0))) for record in history))
+    return closing(file.create_in_memory((record.number, row_of(record, (0, 0, 0))) for record in history))
 
 
 def fits(record: Attempt, wanted: Wanted) -> bool:
@@ -82,7 +82,7 @@ WANTED = st.builds(
 def test_every_answer_is_the_one_that_all_records_give(
     history: list[Attempt], wanted: Wanted, direction: Direction, limit: int | None, words: bool
 ) -> None:
-    rows = file.in_memory((record.number, row_of(record, (0, 0, 0))) for record in history)
+    rows = file.create_in_memory((record.number, row_of(record, (0, 0, 0))) for record in history)
     if not words:
         rows.execute("DROP TABLE words")
     chosen = [record for record in history if fits(record, wanted)]

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from sample import attempt
 
 from attempts.index import file
-from attempts.index.file import NOWHERE, row_of
+from attempts.index.file import NO_FILE, row_of
 from attempts.index.history import GradedRecord, deciding_own_best
 from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.standing import Confirmation, Scoring, Standing, advance, judge, judge_confirmation, own_bests
@@ -69,7 +69,7 @@ def test_an_own_best_is_what_the_standings_say(
 def test_what_the_index_names_decides_an_agents_own_best(given_moves: list[tuple[str, float | None, str]]) -> None:
     records, _ = history(given_moves, Scoring())
     steps = own_steps(Direction.MAXIMIZE, map(graded, records), float)
-    with closing(file.in_memory((record.number, row_of(record, NOWHERE)) for record in records)) as rows:
+    with closing(file.create_in_memory((record.number, row_of(record, NO_FILE)) for record in records)) as rows:
         for agent in AGENTS:
             deciding = deciding_own_best(rows, agent)
             assert own_steps(Direction.MAXIMIZE, deciding, float).get(agent) == steps.get(agent)

@@ -41,14 +41,14 @@ def test_each_alert_arrives_at_least_once_whenever_the_supervisor_is_killed(star
 def test_alerts_are_listed_with_who_is_told_and_acknowledged(start: Callable[..., Run]) -> None:
     with webhook() as hook:
         hook.status = 500
-        run = start(["hang"], overrides=(f"alerts.to=[{hook.url}, env:NOWHERE]",))
+        run = start(["hang"], overrides=(f"alerts.to=[{hook.url}, env:NO_FILE]",))
         run.ask({"type": "alert", "text": "the disk is nearly full"})
         run.ask({"type": "alert", "text": "and now it is"})
         wait_until(lambda: len(run.events("alert")) == 2, what="both")
         wait_until(lambda: "it answered 500" in asked(run, "alerts"), what="what came of it")
         text = asked(run, "alerts")
         assert "the disk is nearly full" in text
-        assert "the environment variable NOWHERE is not set" in text
+        assert "the environment variable NO_FILE is not set" in text
         assert "secret" not in text
         wait_until(lambda: "and now it is" in asked(run, "status"), what="a status with it")
         assert asked(run, "alerts", "ack", "1").strip() == "1 alert is acknowledged"
@@ -71,11 +71,11 @@ def test_alerts_are_listed_with_who_is_told_and_acknowledged(start: Callable[...
 
 def test_a_test_message_says_what_came_of_it(tmp_path) -> None:
     with webhook() as hook:
-        task = write_task(tmp_path / "task", ["hang"], extra=f"alerts: {{to: [{hook.url}, env:NOWHERE]}}\n")
+        task = write_task(tmp_path / "task", ["hang"], extra=f"alerts: {{to: [{hook.url}, env:NO_FILE]}}\n")
         done = coral_process("notify", "test", str(task))
         assert done.returncode == 1
         assert f"{hook.url.partition('/hook')[0]}/...: sent" in done.stdout
-        assert "NOWHERE is not set" in done.stdout
+        assert "NO_FILE is not set" in done.stdout
         assert hook.messages[0]["alerts"][0]["text"].startswith("This is a test")
         hook.status = 404
         rows = json.loads(coral_process("notify", "test", "--json", str(task)).stdout)
