@@ -181,7 +181,7 @@ class _Dialect(PlainEnvironment):
         return -number(arg)
 
 
-def check(template: nodes.Template) -> list[tuple[int, str]]:
+def objections(template: nodes.Template) -> list[tuple[int, str]]:
     """Return what the template uses but must not: line numbers and reasons, in the order of the text."""
     problems = []
     for node, depth, loops in _walk(template):
@@ -220,7 +220,7 @@ def _compiled_or_refused(source: str) -> Template | Exception:
 
 def _compiled(source: str) -> Template:
     tree = parsed(source)
-    problems = check(tree)
+    problems = objections(tree)
     if problems:
         raise NotAllowed(problems)
     for statement in list(tree.find_all(nodes.For)):

@@ -18,7 +18,7 @@ from jinja2 import FileSystemLoader, StrictUndefined, TemplateError, TemplateSyn
 from jinja2.bccache import Bucket, FileSystemBytecodeCache
 
 from attempts.fields import BAD_DATA, one_line, printable
-from heartbeats.dialect import FUEL_KEY, Fuel, NotAllowed, check, compiled, parsed
+from heartbeats.dialect import FUEL_KEY, Fuel, NotAllowed, compiled, objections, parsed
 from heartbeats.example import CONTEXT_NAMES, example_context
 from heartbeats.heartbeat import PROMPT_BYTES, is_blank
 from heartbeats.plain import OUTPUT_BYTES, Copy, PlainEnvironment, joined, show
@@ -68,7 +68,7 @@ def problems(template: str) -> list[str]:
         return [f"it is longer than {PROMPT_BYTES} bytes"]
     try:
         tree = parsed(template)
-        found = sorted({*check(tree), *_unknown_names(tree)})
+        found = sorted({*objections(tree), *_unknown_names(tree)})
         if found:
             return [f"line {line}: {what}" for line, what in found]
         text = _run(template, example_context())

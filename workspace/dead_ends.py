@@ -57,15 +57,15 @@ def met_by(about: Iterable[str], message: str, changes: Callable[[], tuple[list[
     """Return whether an attempt concerns every subject of a dead end: each word of `about` is named in its `message`,
     or in the files and lines that it changes. `changes` returns the paths of these files, and the lines; it is called
     only if the message does not name every word."""
-    left = [word for word in about if not names(message, word)]
+    left = [word for word in about if not mentions(message, word)]
     if not left:
         return True
     files, lines = changes()
     touched = {part.casefold() for path in files for part in (path, path.rpartition("/")[2])}
-    return all(word.casefold() in touched or names(lines, word) for word in left)
+    return all(word.casefold() in touched or mentions(lines, word) for word in left)
 
 
-def names(text: str, word: str) -> bool:
+def mentions(text: str, word: str) -> bool:
     """Return whether a text contains a word, a name or a path as a whole, in upper or lower case."""
     return re.search(rf"(?<!\w){re.escape(word.casefold())}(?!\w)", text.casefold()) is not None
 

@@ -58,7 +58,7 @@ def _status(folder: Path, alive: int) -> dict[str, Any] | None:
     """Wait for the order and run the grade; return how it ended, or as `problem` why the guard cannot run it. None if
     there is no order, or the worker ended first."""
     try:
-        write(folder / GUARD, described())
+        write(folder / GUARD, own_identity())
         start = json.loads((folder / START).read_text("utf-8"))
         grader = _Grader(folder, start["env"]) if start["python"] else None
         order = _order(alive)
@@ -67,7 +67,7 @@ def _status(folder: Path, alive: int) -> dict[str, Any] | None:
         return {"problem": f"{type(error).__name__}: {error}"}
 
 
-def described() -> dict[str, Any]:
+def own_identity() -> dict[str, Any]:
     """Return how other workers recognize this process."""
     return {"pid": os.getpid(), "started": started_at(os.getpid())}
 

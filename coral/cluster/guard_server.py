@@ -23,7 +23,7 @@ def main(modules: str) -> None:
     is answered by BEGUN, or by another byte if the guard could not begin. `modules`: in a folder of this process, which
     other workers remove like that of a guard if this process is killed with its worker."""
     own = Path(modules).parent
-    guard.write(own / GUARD, guard.described())
+    guard.write(own / GUARD, guard.own_identity())
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, nobody learns how a grader has ended
     worker = socket.socket(fileno=0)
     while True:

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from coral.cluster.guard import children, detach, end_all, started_at, write
+from coral.cluster.guard import children, detach, end_all, own_identity, write
 from coral.cluster.guard_protocol import kill_marked
 
 ORDER, STATUS, GUARD, LOCK = "order.json", "status.json", "guard.json", "lock"
@@ -50,7 +50,7 @@ def _run(folder: Path, order: dict[str, Any], alive: int, signals: int) -> dict[
     if not wait_for_lock(folder, alive):
         return {"problem": "processes of its launch before are left on this node"}
     # Before the program is there: whoever finds this guard killed ends what it has started.
-    write(folder / GUARD, {"pid": os.getpid(), "started": started_at(os.getpid())})
+    write(folder / GUARD, own_identity())
     try:
         child = _start(order)
     except OSError as error:

@@ -45,7 +45,7 @@ def run_grade(
         _wait(owner.push.remote(key, {"lost": why, "full": spot["node"], "address": spot["started"]}))
 
 
-def described(owner: Any, ports: Mapping[str, str], archives: Collection[str] | None) -> dict[str, Any]:
+def describe_node(owner: Any, ports: Mapping[str, str], archives: Collection[str] | None) -> dict[str, Any]:
     """Return what the node of this task has for grades, see `coral.cluster.node_report`. `closed` also names the
     workers of Ray if the owner cannot be reached from here: grades send their events to it."""
     found = report(ports, archives)

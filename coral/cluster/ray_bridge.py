@@ -149,7 +149,7 @@ class RayBridge(Bridge):
         return too_large(resources, self._cluster.nodes)
 
     def look(self, found: dict[str, Any], *, by_nodes: bool) -> dict[str, str]:
-        ask = import_module("coral.cluster.owner").described if by_nodes else None
+        ask = import_module("coral.cluster.owner").describe_node if by_nodes else None
         if by_nodes:
             self._call("keys")  # a new owner may still start, and then no node would reach it in time
         used, are_all = self._of_owners("archives") if by_nodes else ([], False)

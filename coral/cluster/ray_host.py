@@ -15,7 +15,7 @@ import ray
 from coral.cluster.node_report import report
 
 
-def described(ports: Mapping[str, str], programs: list[str] | None) -> dict[str, Any]:
+def describe_node(ports: Mapping[str, str], programs: list[str] | None) -> dict[str, Any]:
     """Return what this node has for agents: the version of Coral (empty if it has none), which of the `programs` are
     `missing`, and what `coral.cluster.node_report` tells. `programs`: what agents need here; None if no agent can run
     on this node."""

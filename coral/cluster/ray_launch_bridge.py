@@ -126,7 +126,7 @@ class RayLaunchBridge(LaunchBridge):
             fit = [place["programs"] for place in places if not self._refusal(place, nodes.get(node, []))]
             return self._cluster.ports(), sorted(set(chain.from_iterable(fit))) if fit else None
 
-        ask = import_module("coral.cluster.ray_host").described if by_nodes else None
+        ask = import_module("coral.cluster.ray_host").describe_node if by_nodes else None
         self._cluster.describe(found, ask, given)
         return found
 

@@ -86,7 +86,7 @@ def bridge_to(grader: GraderSection, private: Path) -> BridgeKeeper:
     return BridgeKeeper(bridge_of(private), *_cluster(grader, discards=True))
 
 
-def described(grader: GraderSection, private: Path, seconds: float) -> dict[str, Any]:
+def describe_cluster(grader: GraderSection, private: Path, seconds: float) -> dict[str, Any]:
     """Return what the cluster of a grader has, as `coral.cluster.bridge` describes it: with a `problem` where it cannot
     be used, and `refused` where it can never run one of its grades. `private`: an empty folder of the caller's."""
     keeper = bridge_to(grader, private)

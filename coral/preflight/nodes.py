@@ -13,7 +13,7 @@ from typing import Any
 from coral import __version__
 from coral.agent_setup.nodes import described_agents, places_of
 from coral.config.load import Config
-from coral.grading.remote import described, grows
+from coral.grading.remote import describe_cluster, grows
 from coral.preflight.check import Check, Health
 from coral.views.format import plural
 
@@ -28,7 +28,7 @@ PORTS_HELP = "open it in the firewalls between them: see The ports of nodes in d
 def grading_nodes(config: Config) -> list[Check]:
     """Ask the cluster of the task, as a run would, and each of its nodes."""
     with tempfile.TemporaryDirectory(prefix="coral-doctor-") as folder:
-        found = described(config.grader, Path(folder, "private"), CLUSTER_SECONDS)
+        found = describe_cluster(config.grader, Path(folder, "private"), CLUSTER_SECONDS)
     if problem := found["problem"]:
         return [Check(CLUSTER, Health.WRONG, problem, CLUSTER_HELP)]
     if refused := found["refused"]:

@@ -19,7 +19,7 @@ from coral.reading.visibility import alone_in
 from coral.views.conflicts import Conflict, open_conflicts
 from coral.views.evidence import Evidence, Find, NoteState, Records, as_of, check_evidence, judge
 from workspace.claims import LATEST, Claim, claims_of
-from workspace.dead_ends import KINDS, names
+from workspace.dead_ends import KINDS, mentions
 from workspace.layout import Layout
 from workspace.notes import (
     EARLIER,
@@ -181,7 +181,7 @@ def nested(judged: JudgedNote) -> dict[str, object]:
 def _is_about(note: Note, wanted: str) -> bool:
     if note.about:
         return any(wanted in (word.casefold(), word.casefold().rpartition("/")[2]) for word in note.about)
-    return names(note.title, wanted)
+    return mentions(note.title, wanted)
 
 
 def _changed(path: str) -> float:

@@ -105,9 +105,11 @@ class AnyProgram(Runtime):
 
     def _session_problems(self) -> list[str]:
         """Return a problem if the program is to be resumed and the id of its conversation cannot be known."""
-        if not self.resumes or not template.names(template.words(self.options["resume"]), "session"):
+        if not self.resumes or not template.has_placeholder(template.words(self.options["resume"]), "session"):
             return []
-        if "session_pattern" in self._patterns or template.names(template.words(self.options["start"]), "session"):
+        if "session_pattern" in self._patterns or template.has_placeholder(
+            template.words(self.options["start"]), "session"
+        ):
             return []
         return ["resume needs {session}: give it to the program in start, or say by session_pattern what it prints"]
 

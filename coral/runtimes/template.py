@@ -68,5 +68,5 @@ def fill(template: Sequence[str], known: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(_PLACEHOLDER.sub(lambda match: known[match[1]], word) for word in template)
 
 
-def names(template: Sequence[str], placeholder: str) -> bool:
+def has_placeholder(template: Sequence[str], placeholder: str) -> bool:
     return any(f"{{{placeholder}}}" in word for word in template)

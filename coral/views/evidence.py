@@ -24,7 +24,7 @@ from math import isfinite
 
 from attempts.noise import mean, median
 from attempts.record import Attempt, Direction
-from workspace.dead_ends import names
+from workspace.dead_ends import mentions
 from workspace.notes import Note
 
 _NUMBER = r"\d{1,20}(?:\.\d{1,25})?(?:[eE][+-]?\d{1,3})?"  # a float has no more digits
@@ -145,7 +145,7 @@ def _stale(note: Note, find: Find, epoch: int, new_bests: Sequence[int]) -> str:
 
 def _is_about(note: Note, title: str) -> bool:
     """Return whether the title of an attempt names everything in the note's `about`."""
-    return bool(note.about) and all(names(title, word) for word in note.about)
+    return bool(note.about) and all(mentions(title, word) for word in note.about)
 
 
 def _differences(text: str, records: Records) -> Iterator[str]:

@@ -76,7 +76,7 @@ class Acp(AcpReader):
         session = spec.session or "" if self.resumes else ""
         words, known = template.words(self.options.get("command")), template.values(spec, session)
         choices = {name: self.option(name) for name in ("mode", "effort", "auth")}
-        model = "" if template.names(words, "model") else spec.model
+        model = "" if template.has_placeholder(words, "model") else spec.model
         if not (started := template.fill(words, known)):
             raise ValueError("there is no command")
         argv = client(started, replace(spec, session=session), model=model, **choices)

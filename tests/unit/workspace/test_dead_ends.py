@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workspace import dead_ends
-from workspace.dead_ends import find_dead_ends, met_by, names
+from workspace.dead_ends import find_dead_ends, mentions, met_by
 from workspace.knowledge import create, write_note
 
 
@@ -99,8 +99,8 @@ def test_the_changes_are_asked_only_where_the_message_is_not_enough() -> None:
 
 
 def test_words_are_named_as_a_whole() -> None:
-    assert names("LR=0.3 in src/net.py", "lr")
-    assert names("in src/net.py.", "src/net.py")
-    assert not names("blr and lrs", "lr")
-    assert names("a.c", "a.c")
-    assert not names("abc", "a.c")
+    assert mentions("LR=0.3 in src/net.py", "lr")
+    assert mentions("in src/net.py.", "src/net.py")
+    assert not mentions("blr and lrs", "lr")
+    assert mentions("a.c", "a.c")
+    assert not mentions("abc", "a.c")

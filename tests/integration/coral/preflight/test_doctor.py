@@ -163,7 +163,7 @@ def found(monkeypatch) -> dict[str, object]:
     """What the nodes of a cluster say, which a test fills in."""
     answer: dict[str, object] = {"problem": "", "refused": ""}
     monkeypatch.setattr(nodes, "described_agents", lambda *_: answer)
-    monkeypatch.setattr(nodes, "described", lambda *_: answer)
+    monkeypatch.setattr(nodes, "describe_cluster", lambda *_: answer)
     monkeypatch.setattr(nodes, "version", lambda _: "1")
     return answer
 

@@ -154,7 +154,7 @@ def test_nodes_are_asked_once_the_owner_has_started(
 ) -> None:
     """Else none would reach it in time. Where an owner does not say what it has, nothing counts as unused."""
     done = list[Any]()
-    monkeypatch.setitem(sys.modules, "coral.cluster.owner", SimpleNamespace(described="described"))
+    monkeypatch.setitem(sys.modules, "coral.cluster.owner", SimpleNamespace(describe_node="describe_node"))
     monkeypatch.setattr(bridge, "_call", lambda method: done.append(method))
     answers = {"archives": [["b"], ["a"]], "described": []}
     monkeypatch.setattr(bridge, "_of_owners", lambda method: done.append(method) or (answers[method], are_all))
@@ -164,7 +164,7 @@ def test_nodes_are_asked_once_the_owner_has_started(
 
     bridge._cluster.describe, bridge._cluster.ports, bridge._owner = describe, dict, "owner"
     bridge.look({"problem": "", "nodes": []}, by_nodes=True)
-    assert done == ["keys", "archives", ("described", ("owner", {}, archives)), "described"]
+    assert done == ["keys", "archives", ("describe_node", ("owner", {}, archives)), "described"]
 
 
 def test_a_try_on_a_node_that_is_dead_is_lost(bridge: RayBridge, monkeypatch: pytest.MonkeyPatch) -> None:

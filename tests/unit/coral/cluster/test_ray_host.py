@@ -26,10 +26,10 @@ def test_a_program_that_may_not_be_started_is_missing(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
     monkeypatch.setattr("coral.cluster.node_report.own_folder", lambda: tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    described = runpy.run_module("coral.cluster.ray_host")["described"]
+    describe_node = runpy.run_module("coral.cluster.ray_host")["describe_node"]
     closed, by_name = tmp_path / "closed-program", tmp_path / "bin" / "closed-program"
     closed.touch(0o600)
-    assert described({}, [str(closed)])["missing"] == ["closed-program"]
+    assert describe_node({}, [str(closed)])["missing"] == ["closed-program"]
     by_name.parent.mkdir()
     by_name.touch(0o700)
-    assert described({}, [str(closed)])["missing"] == []
+    assert describe_node({}, [str(closed)])["missing"] == []
