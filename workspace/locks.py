@@ -41,14 +41,19 @@ def one_at_a_time(repository: Path, patience: float = _PATIENCE) -> Iterator[Non
         yield
 
 
-def clear_stale_lock(repository: Path, name: str = "index.lock", patience: float = _PATIENCE) -> None:
+def clear_stale_lock(
+    repository: Path, name: str = "index.lock", patience: float = _PATIENCE, *, whose: str = ""
+) -> None:
     """Return once the lock file `name` is gone: wait for the git that holds it, or remove it if that git is dead.
-    LockedError after `patience` seconds."""
+    LockedError after `patience` seconds.
+
+    `whose`: count only git processes with this argument, where many work in one repository.
+    """
     lock = repository / name
     deadline = time.monotonic() + patience
     seen, since = _mark(lock), time.monotonic()
     while seen is not None:
-        if _git_works_in(repository):
+        if _git_works_in(repository, whose):
             since = time.monotonic()
             if since > deadline:
                 raise LockedError(f"cannot get {lock}: git is at work in this clone", "wait for it, or end it")
@@ -68,7 +73,7 @@ def _mark(path: Path) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _git_works_in(repository: Path) -> bool:
+def _git_works_in(repository: Path, whose: str) -> bool:
     """Return whether a git process has its working directory in the clone. A zombie has none, so it does not count."""
     home = repository.resolve().parent
     if not Path("/proc/self").is_dir():
@@ -76,9 +81,10 @@ def _git_works_in(repository: Path) -> bool:
     for process in Path("/proc").iterdir():
         if process.name.isdecimal():
             with contextlib.suppress(OSError):
-                is_git = (process / "comm").read_bytes().startswith(b"git")
-                if is_git and (process / "cwd").readlink().is_relative_to(home):
-                    return True
+                if (process / "comm").read_bytes().startswith(b"git"):
+                    arguments = (process / "cmdline").read_bytes().split(b"\0")
+                    if (process / "cwd").readlink().is_relative_to(home) and (not whose or whose.encode() in arguments):
+                        return True
     return False
 
 

@@ -51,7 +51,7 @@ def used_by(agent: LenientJson, unknown: Unknown, *, briefly: bool = False) -> s
 def trials(status: LenientJson) -> str:
     """Return in words how many trials of numbers `budget.attempts` has counted, which are no attempts elsewhere; empty
     if there is none, or no such budget."""
-    counted = [found.integer("used") for found in status.objects("budgets") if found.text("key") == BudgetKey.ATTEMPTS]
+    counted = [row.integer("used") for row in status.objects("budgets") if row.text("key") == BudgetKey.ATTEMPTS]
     attempts = status.integer("attempts")
     count = counted[0] - attempts if counted and counted[0] is not None and attempts is not None else 0
     return f"{format.plural(count, 'trial')} of numbers" if count > 0 else ""

@@ -240,7 +240,7 @@ class Gatherer:
         self._inbox.add_agents(fleet.agents)
         touched = self._watch.take() if self._watch is not None else frozenset()
         capacity = intake_capacity(fleet.agents, fleet.pending.values(), slots_of(fleet.run, self._context.rules))
-        before, self._full = self._full, {agent for agent, room in capacity.items() if not room}
+        before, self._full = self._full, {agent for agent, places in capacity.items() if not places}
         everywhere = polls or self._inbox.more or bool(before - self._full)
         if self._inbox.more:  # an inbox that is flooded always holds more: it is read at a pace
             is_due = now.run_time - self._collected_at >= MORE_SECONDS

@@ -3,6 +3,8 @@
 import os
 import signal
 import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,36 @@ def test_locks_of_dead_gits_in_the_hub_are_cleared(layout: Layout, clone: Path) 
     assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
     assert git(layout.hub, "rev-parse", "refs/attempts/1") == mine
     assert not locks[0].exists()
+
+
+def test_a_lock_of_a_living_git_is_waited_for_and_others_at_work_there_do_not_count(layout: Layout) -> None:
+    """`git` is what a process is called here, and its command line says what it is at."""
+    name = "refs/attempts/1"
+    lock = layout.hub / f"{name}.lock"
+    lock.parent.mkdir(exist_ok=True)
+    lock.touch()
+    sleeper = [sys.executable, "-c", "import ctypes, time; ctypes.CDLL(None).prctl(15, b'git'); time.sleep(600)"]
+    home = layout.hub.parent
+    with subprocess.Popen([*sleeper, name], cwd=home) as holder, subprocess.Popen(sleeper, cwd=home) as other:
+        try:
+            for process in (holder, other):
+                comm = Path(f"/proc/{process.pid}/comm")
+                wait_until(lambda: comm.read_text() == "git\n", what="its name")  # noqa: B023 - called at once
+            cleared = threading.Thread(
+                target=clear_stale_lock, args=(layout.hub, f"{name}.lock"), kwargs={"whose": name}
+            )
+            cleared.start()
+            cleared.join(1)
+            assert cleared.is_alive()
+            assert lock.exists()
+            holder.kill()
+            cleared.join(60)
+            assert not cleared.is_alive()
+            assert not lock.exists()
+            assert other.poll() is None
+        finally:
+            holder.kill()
+            other.kill()
 
 
 def test_locks_of_dead_gits_in_the_history_of_shared_knowledge_are_cleared(tmp_path) -> None:
