@@ -271,7 +271,7 @@ def options_of(asked: dict[str, float]) -> dict[str, Any]:
     return {**named, "resources": others}
 
 
-_UNITS = {"CPU": "CPUs", "GPU": "GPUs", "memory": "bytes of memory"}
+_UNITS = {"memory": "bytes of memory"}
 
 
 def why_waiting(asked: dict[str, float], nodes: list[dict[str, Any]]) -> str:
@@ -282,7 +282,7 @@ def why_waiting(asked: dict[str, float], nodes: list[dict[str, Any]]) -> str:
     if any(_surely_has_cards(node, asked.get("GPU", 0)) for node in able):
         return "a node has room for it"
     free = max(node["free"]["GPU"] for node in able)
-    return f"unknown: a node has {free:g} GPUs free together, and Ray does not tell how much of each card"
+    return f"unknown: a node has {_amount('GPU', free)} free together, and Ray does not tell how much of each card"
 
 
 def _surely_has_cards(node: dict[str, Any], asked: float) -> bool:
@@ -338,4 +338,5 @@ def _has_all(node: dict[str, float], asked: dict[str, float]) -> bool:
 def _amount(name: str, amount: float) -> str:
     if name.startswith(wire.CARD):
         return f"a graphics card of type {name.removeprefix(wire.CARD)}"
-    return f"{amount:g} {_UNITS.get(name, name)}"
+    plural = "s" if name in ("CPU", "GPU") and amount != 1 else ""
+    return f"{amount:g} {_UNITS.get(name, name)}{plural}"

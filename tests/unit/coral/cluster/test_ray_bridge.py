@@ -30,11 +30,11 @@ def test_what_no_node_has_is_named_with_the_most_that_one_has() -> None:
     assert too_large({"CPU": 1, "GPU": 8}, NODES) == "it needs 8 GPUs; the largest node has 2"
     assert too_large({"CPU": 32}, NODES) == "it needs 32 CPUs; the largest node has 16"
     assert too_large({"CPU": 1, "tpu": 1}, NODES) == "it needs 1 tpu; the largest node has 0"
-    assert too_large({"CPU": 1}, []) == "it needs 1 CPUs; the largest node has 0"
+    assert too_large({"CPU": 1}, []) == "it needs 1 CPU; the largest node has 0"
 
 
 def test_what_no_node_has_together_is_named_as_well() -> None:
-    assert too_large({"CPU": 8, "GPU": 1}, NODES) == "no node has 8 CPUs, 1 GPUs at once"
+    assert too_large({"CPU": 8, "GPU": 1}, NODES) == "no node has 8 CPUs, 1 GPU at once"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_grade_that_waits_is_told_what_is_not_free() -> None:
     total = {"CPU": 2.0, "GPU": 2.0}
     nodes = [{"free": {"CPU": 1.0, "GPU": 0.0}, "total": total}, {"free": {"CPU": 0.0, "GPU": 2.0}, "total": total}]
     assert why_waiting({"CPU": 2}, nodes) == "it needs 2 CPUs; the node with the most has 1 free"
-    assert why_waiting({"CPU": 1, "GPU": 1}, nodes) == "no node has 1 CPUs, 1 GPUs free at once"
+    assert why_waiting({"CPU": 1, "GPU": 1}, nodes) == "no node has 1 CPU, 1 GPU free at once"
     assert why_waiting({"CPU": 1}, nodes) == "a node has room for it"
 
 
@@ -67,7 +67,7 @@ def test_a_grade_that_waits_is_told_what_is_not_free() -> None:
     ("free", "cards", "asked", "why"),
     [
         (0.6, 2, 0.5, "unknown: a node has 0.6 GPUs free together, and Ray does not tell how much of each card"),
-        (1.0, 2, 1.0, "unknown: a node has 1 GPUs free together, and Ray does not tell how much of each card"),
+        (1.0, 2, 1.0, "unknown: a node has 1 GPU free together, and Ray does not tell how much of each card"),
         (1.0, 2, 0.5, "a node has room for it"),
         (0.5, 1, 0.5, "a node has room for it"),
         (2.0, 2, 2.0, "a node has room for it"),
@@ -88,7 +88,7 @@ def test_a_type_of_graphics_card_that_no_node_has_is_named() -> None:
     assert (too_large(asked, [having]), capacity_of([*NODES, having], asked)) == ("", 2)
     assert (
         too_large({**asked, "CPU": 8}, [*NODES, having])
-        == "no node has 8 CPUs, 1 GPUs, a graphics card of type A100 at once"
+        == "no node has 8 CPUs, 1 GPU, a graphics card of type A100 at once"
     )
 
 
