@@ -10,6 +10,7 @@ from attempts.store import Store
 from coral.agent_setup.clone import create_knowledge, set_up_clone
 from coral.agent_setup.roster import Roster, seed_conflict
 from coral.config.load import Config
+from coral.config.model import GraderSection
 from coral.errors import CoralError
 from coral.fleet.actions import CheckOut
 from coral.fleet.events import Outcome
@@ -49,7 +50,7 @@ def grade_seed(
     seconds = time.monotonic() - began
     may_fail = config.grader.seed_may_fail and result.outcome is Outcome.FAILED
     if result.score is None and not may_fail:
-        raise CoralError(f"cannot grade the seed: {result.reason}", _shown(result))
+        raise CoralError(f"cannot grade the seed: {result.reason}", _shown(result, config.grader))
     return Attempt(
         number=0,
         agent="",
@@ -135,6 +136,10 @@ def _set_up(run_context: RunContext, agent: str, command: str) -> None:
         raise CoralError(f"cannot set up {agent}: `{command}` ended with exit code {code}", output)
 
 
-def _shown(result: GradeResult) -> str:
+def _shown(result: GradeResult, grader: GraderSection) -> str:
     output = "\n".join(text for text in (result.feedback, result.output) if text.strip()).strip()
-    return f"the grader's own output:{os.linesep}{output}" if output else "the grader printed nothing"
+    if output:
+        return f"the grader's own output:{os.linesep}{output}"
+    if grader.is_remote and result.outcome is Outcome.VOID:  # as where the cluster does not let it begin
+        return "the grader printed nothing; `coral doctor` asks its cluster what is wrong there"
+    return "the grader printed nothing"

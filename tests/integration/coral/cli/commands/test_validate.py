@@ -18,8 +18,11 @@ from coral.agent_setup.prices import unenforceable_budgets
 from coral.cli import main
 from coral.config.load import load, write
 from coral.errors import CoralError
+from coral.fleet.events import Outcome
+from coral.grading.result import GradeResult
 from coral.grading.sandbox import level_of_graders
 from coral.processes import environment
+from coral.runs import prepare
 from coral.runs.create import create_run
 from coral.runtimes.registry import find
 from workspace.seal import Level
@@ -140,6 +143,15 @@ def test_a_run_that_cannot_begin_shows_what_the_grader_printed(tmp_path, end: st
         create_run(load(folder), tmp_path / "runs", lambda _: None)
     assert "\nloading weights\n" in f"{caught.value.hint}\n"
     assert not list((tmp_path / "runs").glob("*/*"))
+
+
+def test_a_run_that_its_cluster_does_not_grade_says_what_to_do(tmp_path, monkeypatch) -> None:
+    grader = {"entry": "grade.py:grade", "executor": "ray", "ray": {"address": "127.0.0.1:9"}}
+    result = GradeResult(outcome=Outcome.VOID, reason="cannot grade on the cluster: no head")
+    monkeypatch.setattr(prepare, "run_grader", lambda *_: result)
+    with pytest.raises(CoralError, match="cannot grade the seed: cannot grade on the cluster: no head") as caught:
+        create_run(load(task(tmp_path / "t", "return 1", grader=grader)), tmp_path / "runs", lambda _: None)
+    assert caught.value.hint.endswith("`coral doctor` asks its cluster what is wrong there")
 
 
 def test_a_grader_that_is_too_slow_is_killed(tmp_path, capsys) -> None:
