@@ -70,7 +70,7 @@ def _next_search(situation: Situation) -> Search:
     family = choose_family(situation, random)
     start, why = choose_start(situation, random)
     if (skill := situation.skill) is not None:
-        why += f"; loaded the skill by {skill.author} after {skill.after} attempts"
+        why += f"; loaded the skill by {skill.author}, up to #{skill.after}"
     return Search(family=family, start=start, why=why)
 
 

@@ -20,7 +20,7 @@ MOST_TRIES = 1e6
 
 @dataclass(frozen=True, slots=True)
 class SearchSkill:
-    """Which families have gained. `after`: attempts of the fleet that it rests on."""
+    """Which families have gained. `after`: the number of the last attempt that it rests on."""
 
     author: str
     after: int

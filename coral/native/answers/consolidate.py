@@ -79,7 +79,7 @@ def consolidate(situation: Situation) -> tuple[Call, ...]:
         "Next": plan,
         "Notes of others": _notes_read(situation),
     }
-    title = f"Synthesis after {max(0, known.next - 1)} attempts"
+    title = f"Synthesis up to #{max(0, known.next - 1)}"
     title += f": {score_text(best.score)} (#{best.number})" if best is not None else ""
     body = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in parts.items() if text)
     numbers = tuple(attempt.number for attempt in known.recent)

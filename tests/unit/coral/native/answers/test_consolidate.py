@@ -19,6 +19,7 @@ def test_a_synthesis_draws_conclusions_and_a_skill_carries_them(tmp_path):
     (note,) = notes(calls)
     assert note.kind == "synthesis"
     assert note.name == "synthesis"  # the next one rewrites it
+    assert note.title.startswith("Synthesis up to #9: ")  # numbers count confirmations, too
     assert set(note.attempts) == set(range(1, 10))
     parts = ("Conclusions", "Gaps", "Next")
     assert [line[3:] for line in note.body.splitlines() if line.startswith("## ")] == list(parts)
