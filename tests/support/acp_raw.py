@@ -15,7 +15,7 @@ PERMISSION = 900
 
 
 def send(*messages: dict[str, Any]) -> None:
-    """In one piece."""
+    """Send the messages in one piece."""
     os.write(1, "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages).encode())
 
 
@@ -32,7 +32,7 @@ def said(text: str) -> dict[str, Any]:
 
 
 def opened() -> None:
-    """What becomes of an agent once it has a conversation."""
+    """Do what the way of this agent says once it has a conversation."""
     if WAY == "dies":
         os.read(0, 1000)  # of the prompt, which is longer than a pipe
         os._exit(7)

@@ -85,7 +85,7 @@ def install(pinned: Pinned) -> str:
 
 
 def out_of_reach() -> str:
-    """Why nothing at all can be installed here: there is no npm, or no package index answers it."""
+    """Return why nothing at all can be installed here: there is no npm, or no package index answers it."""
     if shutil.which("npm") is None:
         return "there is no npm on PATH"
     asked = ["npm", "view", f"{NODE.package}@{NODE.version}", "version", "--fetch-retries=0", "--fetch-timeout=20000"]
@@ -102,7 +102,7 @@ def _npm_install(pinned: Pinned, folder: Path) -> str:
 
 
 def _does_not_start(pinned: Pinned, folder: Path) -> str:
-    """What is installed may still not be made for this machine."""
+    """Return why what is installed does not start here: it may not be made for this machine."""
     program = folder / "node_modules" / ".bin" / pinned.name
     with tempfile.TemporaryDirectory() as home:
         said = _run([str(program), "--version"], TRY_SECONDS, HOME=home, COPILOT_PKG_CACHE_HOME=str(folder / UNPACKED))
@@ -110,7 +110,7 @@ def _does_not_start(pinned: Pinned, folder: Path) -> str:
 
 
 def _run(words: list[str], seconds: float, **env: str) -> str:
-    """What went wrong with a command, in a line; empty if it went well."""
+    """Run a command; return what went wrong in a line, empty if nothing did."""
     # node's own folder first: npm refuses, or silently replaces, what the machine's node is too old for.
     path = os.pathsep.join((str(NODE.commands), os.environ.get("PATH", os.defpath)))
     try:

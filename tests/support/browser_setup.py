@@ -12,7 +12,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def chromium() -> str | None:
-    """The browser of this machine."""
+    """Return the browser of this machine."""
     return next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 

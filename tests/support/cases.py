@@ -18,7 +18,8 @@ CASES = {
 
 
 def trying(kind: str, what: str) -> settings:
-    """So many cases, each as slow as it likes: that says something of the machine, and nothing of us."""
+    """Return the settings of a fuzz test: how many cases, without a deadline, because the speed of a case says
+    something of the machine alone."""
     return settings(
         max_examples=CASES[kind][what] * TIMES,
         derandomize=TIMES == 1,

@@ -19,7 +19,7 @@ from workspace.layout import Layout, create, new_run
 
 
 def git(folder: Path, *arguments: str, data: str = "", **variables: str) -> str:
-    """Git as the agent runs it, its own configuration and hooks included."""
+    """Run git as an agent does, with its own configuration and hooks; returns the output."""
     done = subprocess.run(
         ["git", *arguments],
         cwd=folder,
@@ -34,7 +34,7 @@ def git(folder: Path, *arguments: str, data: str = "", **variables: str) -> str:
 
 
 def make_run(folder: Path, seed: Mapping[str, str], *agents: str, exclude: Sequence[str] = (".shared",)) -> Layout:
-    """A run of that seed below the folder, with a clone for each agent; for `agent-1` alone if none is named."""
+    """Make a run of this seed below the folder, with a clone for each agent; for `agent-1` alone if none is named."""
     found = new_run(folder / "runs", "task")
     create(found, agents or ["agent-1"])
     commit = hub.create(found.hub, write_files(folder / "seed", seed))
@@ -55,13 +55,13 @@ def objects(layout: Layout) -> set[str]:
 
 
 def crafted(clone: Path, *rows: str) -> str:
-    """A commit of a tree as given, as `ls-tree` would print it."""
+    """Make a commit of a tree with these rows, in the form of `ls-tree`; returns its id."""
     made = git(clone, "mktree", "--missing", data="".join(f"{row}\n" for row in rows))
     return git(clone, "commit-tree", made, "-m", "crafted")
 
 
 def refused(layout: Layout, clone: Path, name: str, reason: str = ".") -> str:
-    """A commit is not taken in, for this reason, and nothing of it is left; the hint."""
+    """Assert that a commit is refused for this reason, and that nothing of it is left; returns the hint."""
     before = objects(layout)
     with pytest.raises(Unacceptable, match=reason) as caught:
         intake.take_in(layout.hub, clone, name, 1)
@@ -84,7 +84,8 @@ HOOKS = "post-index-change reference-transaction pre-commit post-commit pre-rece
 
 
 def plant(repository: Path, touched: Path) -> None:
-    """Every setting of a repository that names a program, and a hook for every occasion: run, each touches a file."""
+    """Write every setting of a repository that names a program, and every hook: each touches the file `touched` when
+    git runs it."""
     program = repository / ".git" / "evil"
     write_files(program.parent, {"evil": f"#!/bin/sh\necho $0 $@ >> {touched}\nexit 1\n"})
     hooks = repository / ".git" / "hooks"
@@ -116,5 +117,5 @@ def wrap_git(folder: Path, monkeypatch: pytest.MonkeyPatch, line: str = 'echo "$
 
 
 def verbs(log: Path) -> list[str]:
-    """The commands of git that were run, in the order of their names."""
+    """Return the commands of git that were run, in the order of their names."""
     return sorted(line.split()[len(FLAGS)] for line in log.read_text().splitlines())

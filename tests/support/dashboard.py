@@ -25,12 +25,12 @@ ADDRESS = re.compile(r"(http://\S+?)/\?token=(\S+)")
 
 
 def stranger(layout: Layout) -> TestClient:
-    """A browser that has not been given the token."""
+    """Return a browser that has not been given the token."""
     return TestClient(application(Runs(layout), PageAccess(PORT, TOKEN)), base_url=BASE, follow_redirects=False)
 
 
 def visitor(layout: Layout) -> TestClient:
-    """A browser that opened the first address."""
+    """Return a browser that opened the first address."""
     client = stranger(layout)
     assert client.get("/", params={"token": TOKEN}).status_code == 303
     return client
@@ -54,7 +54,7 @@ class Served:
 
     @contextmanager
     def client(self) -> Iterator[httpx.Client]:
-        """One that has been given the token."""
+        """Yield a client that has been given the token."""
         with httpx.Client(base_url=self.url, timeout=30) as client:
             assert client.get("/", params={"token": self.token}).status_code == 303
             yield client
@@ -81,7 +81,7 @@ def serving(layout: Layout, *words: str, port: int = 0, **env: str) -> Iterator[
 
 @contextmanager
 def live_messages(client: httpx.Client, run: str) -> Iterator[Iterator[tuple[str, str]]]:
-    """What the server tells an open page: (kind, JSON), as it comes."""
+    """Yield what the server tells an open page: (kind, JSON), as it comes."""
     with client.stream("GET", f"/api/runs/{run}/live") as answer:
         assert answer.status_code == 200
         yield _parsed(answer.iter_lines())

@@ -120,12 +120,12 @@ def lingers(agent: str, launch: int) -> on.Event:
 
 
 def always(*steps: tuple[float, Making]) -> Program:
-    """A program of which every launch is alike."""
+    """Return a program of which every launch is alike."""
     return lambda _clock, _launch: steps
 
 
 def pauses(launches: Iterable[Launch]) -> Iterator[float]:
-    """The seconds between the end of each launch of an agent and the start of its next."""
+    """Yield the seconds between the end of each launch of an agent and the start of its next."""
     before: Launch | None = None
     for launch in launches:
         if before is not None and before.ended is not None:

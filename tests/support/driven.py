@@ -96,12 +96,12 @@ class Launch:
         return holds
 
     def is_left(self) -> list[Identity]:
-        """The processes that outlive it, once it has ended itself."""
+        """Return the processes that outlive it, once it has ended itself."""
         self._wait()
         return process.members(self._held.identity, self._tag)
 
     def leaves_nothing(self) -> bool:
-        """Whether everything it started ends by itself: what it ended may take a moment to be gone."""
+        """Return whether everything it started ends by itself: what it ended may take a moment to be gone."""
         wait_until(lambda: not self.is_left(), PATIENCE, "the end of everything it started")
         return True
 

@@ -46,7 +46,7 @@ class ForkedSupervisor:
 def run_command(
     words: Sequence[str], cwd: Path, environment: Mapping[str, str], seconds: float
 ) -> "subprocess.CompletedProcess[str]":
-    """Our command line as `subprocess.run` would run it, its output in files."""
+    """Run our command line as `subprocess.run` would, in a forked process, with its output in files."""
     with tempfile.TemporaryDirectory() as folder:
         outputs = [Path(folder) / name for name in ("stdout", "stderr")]
         command = FORKS.Process(target=_run_command, args=(words, cwd, environment, outputs))

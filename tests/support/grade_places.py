@@ -8,7 +8,8 @@ from coral.processes.seal import UNSEALED
 
 
 def place_in(folder: Path, *, attempt: int = 17, kind: Kind = Kind.REAL) -> GradePlace:
-    """The checkout in `checkout`, the grader's files in `private`, what the grade writes in `g`."""
+    """Return the folders of a grade below this one: the checkout is `checkout`, the files of the grader are in
+    `private`, the output of the grade is in `g`."""
     workspace, private = folder / "checkout", folder / "private"
     return GradePlace(
         workspace=workspace,

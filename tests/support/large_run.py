@@ -42,7 +42,7 @@ def make_large_run(runs: Path, attempts: int, agents: int) -> Layout:
 
 
 def _records(names: list[str], count: int) -> Iterator[Attempt]:
-    """The verdicts are those of a task without noise."""
+    """Yield the records, with the verdicts of a task without noise."""
     best = (0, 1.0)  # number and score
     own = dict.fromkeys(names, best)
     yield attempt(0, best[1], **_times(0))
@@ -74,7 +74,7 @@ def _times(number: int) -> dict[str, str]:
 
 
 def _written(layout: Layout, record: Attempt) -> tuple[int, int, int]:
-    """The witness of the file."""
+    """Return the witness of the file."""
     path = layout.attempts / f"{record.number:06d}.json"
     path.write_text(json.dumps(to_dict(record), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     found = Store(layout.attempts).witness(record.number)

@@ -26,7 +26,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def params(*levels: Level) -> list[object]:
-    """Each level as a parameter of a test."""
+    """Return each level as a parameter of a test."""
     return [pytest.param(level, marks=_marks(level), id=level) for level in levels]
 
 
@@ -43,7 +43,7 @@ def _missing(level: Level) -> str:
 
 @cache
 def other_python() -> str:
-    """A Python of the same version that other users reach; empty where there is none, or none is needed."""
+    """Return a Python of the same version that other users reach; empty where there is none, or none is needed."""
     if os.geteuid() != 0 or INSIDE in os.environ or closed_to_others(_ROOT):
         return ""
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -72,8 +72,8 @@ def run_inside(item: pytest.Function) -> None:
 
 @cache
 def _environment() -> Path:
-    """The interpreter of an environment of the other Python, with the packages of this one and our command line. It is
-    removed at the end."""
+    """Return the interpreter of an environment of the other Python, with the packages of this one and our command line.
+    It is removed at the end."""
     folder = Path(tempfile.mkdtemp(prefix="coral-other-python-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     folder.chmod(0o755)

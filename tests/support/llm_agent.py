@@ -27,7 +27,7 @@ def base_url(server: ModelServer, wire: str) -> str:
 
 
 def call(name: str, go: bool = True, /, **arguments: object) -> tuple[str, Mapping[str, object]]:
-    """A tool call as a step of the script has it."""
+    """Return a tool call as a step of the script has it."""
     return name, {**arguments, **(GO if go else YIELD)}
 
 
@@ -48,7 +48,7 @@ class LlmDesk:
         self.begin(resume=False)
 
     def begin(self, *, resume: bool) -> LlmAgent:
-        """A launch of the agent: a new session, or the one that was there."""
+        """Begin a launch of the agent, in a new session or in the one that there was."""
         state = self.root / "state"
         snapshots = Snapshots.resume(state, "s-1", LlmMemory) if resume else Snapshots.create(state, "s-1", LlmMemory)
         assert snapshots is not None
@@ -68,7 +68,7 @@ class LlmDesk:
         return self.agent.memory
 
     def run(self, prompt: str = "Improve x.") -> str:
-        """Until the launch ends by itself; why."""
+        """Run a launch until it ends by itself; returns why it ended."""
         self.agent.receive(prompt)
         return OuterLoop(self.agent, sleep=lambda _: None).run()
 
@@ -77,7 +77,7 @@ class LlmDesk:
         return [line for line in map(json.loads, self.file.read().splitlines()) if line["type"] == kind]
 
     def results(self) -> list[dict[str, Any]]:
-        """The tool calls that have ended, in order."""
+        """Return the tool calls that have ended, in order."""
         return [line["tool"] for line in self.printed("tool") if line["tool"]["over"]]
 
     def close(self) -> None:

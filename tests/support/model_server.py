@@ -33,7 +33,7 @@ class Asked:
     texts: tuple[str, ...]
 
     def has(self, *marks: str) -> bool:
-        """Whether its conversation holds these texts, in this order."""
+        """Return whether its conversation holds these texts, in this order."""
         whole, place = "\n".join(self.texts), 0
         for mark in marks:
             found = whole.find(mark, place)
@@ -108,7 +108,7 @@ class ModelServer:
             self._steps = [step for given in steps for step in [given] * given.times]
 
     def take(self, path: str, headers: Mapping[str, str], body: Mapping[str, Any], wire: Wire) -> tuple[Step, int]:
-        """The answer to a request, and its number."""
+        """Return the answer to a request, and its number."""
         texts = tuple(_texts(body.get(wire.conversation)))
         textual = "<call name=" in f"{body.get('system')}{texts[:2]}"  # calls as text need no tools
         aside = not (wire.shell(body) or textual) or any(mark in text for mark in ASIDES for text in texts[-1:])
@@ -135,7 +135,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A program that hangs up is no error of ours."""
+        """Ignore a program that hangs up: that is no error of ours."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -216,7 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Every text in a conversation, in order."""
+    """Yield every text in a conversation, in order."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

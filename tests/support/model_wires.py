@@ -88,18 +88,18 @@ class Wire:
     conversation: ClassVar[str]  # where in a request's body the conversation is
 
     def shell(self, body: Body) -> str:
-        """The name of the shell tool that the request offers; empty if it offers none."""
+        """Return the name of the shell tool that the request offers; empty if it offers none."""
         return next((shell for shell in SHELLS if shell in self._offered(body)), "")
 
     def _offered(self, body: Body) -> Mapping[str, Body]:
-        """The tools a request offers, with the properties that their arguments have."""
+        """Return the tools a request offers, with the properties that their arguments have."""
         raise NotImplementedError
 
     def pieces(self, step: Step, number: int, body: Body) -> Iterator[bytes]:
         raise NotImplementedError
 
     def whole(self, step: Step, number: int, body: Body) -> Body | None:
-        """The answer to a request that wants no stream; None where the format has no such request."""
+        """Return the answer to a request that wants no stream; None where the format has no such request."""
         return None
 
     def error(self, step: Step) -> Body:
@@ -113,7 +113,7 @@ class Wire:
         return found | ({"request_heartbeat": True} if "request_heartbeat" in wanted else {})
 
     def _calls(self, step: Step, body: Body) -> list[tuple[str, Body | str]]:
-        """Name and arguments of each call."""
+        """Return the name and the arguments of each call."""
         return list(step.calls) or ([(self.shell(body), self._arguments(step, body))] if step.run else [])
 
 
@@ -301,5 +301,5 @@ def _event(data: Body, *, named: bool = True) -> bytes:
 
 
 def _words(text: str) -> list[str]:
-    """A text in pieces, as a model streams it."""
+    """Return a text in pieces, as a model streams it."""
     return [f"{word} " for word in text.split(" ")[:-1]] + [text.split(" ")[-1]] if text else []

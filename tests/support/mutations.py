@@ -40,7 +40,7 @@ class Mutation:
     make: Callable[[], Callable[[], None]]
 
     def shown(self) -> str:
-        """What it changes, as a diff of the statement it lies in."""
+        """Return what it changes, as a diff of the statement it lies in."""
         before = ast.unparse(self.statement).splitlines()
         undo = self.make()
         after = ast.unparse(ast.fix_missing_locations(self.statement)).splitlines()
@@ -50,7 +50,7 @@ class Mutation:
 
 
 def mutations_of(tree: ast.Module) -> Iterator[Mutation]:
-    """Every fault that can be planted in a module."""
+    """Yield every fault that can be planted in a module."""
     yield from _Finder().of_block(tree.body)
 
 
@@ -190,7 +190,7 @@ def _negated(node: ast.expr) -> ast.expr:
 
 
 def _never(statement: ast.stmt) -> bool:
-    """What only a type checker reads."""
+    """Return whether a statement is read by a type checker alone."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "assert_never"
 

@@ -88,7 +88,7 @@ class LocalAgent:
         return AgentRunView(self.layout.root, "agent-1", self.clone, self.state, Direction.MAXIMIZE)
 
     def run(self, policy: Policy, prompt: str = "", steps: int = 30) -> tuple[TurnEnd, list[Event]]:
-        """Why the loop ended, and the events that the brain was asked about."""
+        """Run the loop; returns why it ended, and the events that the brain was asked about."""
         brain = GivenBrain(policy)
         self.snapshots.memory = self.snapshots.memory.receive(heartbeat_sections(prompt))
         return Loop(self.bench, brain, steps).run(), brain.events

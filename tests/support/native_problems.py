@@ -57,7 +57,7 @@ def rosenbrock(x: Sequence[float]) -> float:
 
 
 def repelling_points(data: dict[str, list[dict[str, float]]]) -> tuple[float, list[float]]:
-    """A table of points that repel each other in a box: many optima, none of them known to the search."""
+    """Return a table of points that repel each other in a box: many optima, none of them known to the search."""
     rows = [(row["x"], row["y"]) for row in data["rows"]]
     energy = sum(1 / (1e-3 + abs(complex(*a) - complex(*b))) for k, a in enumerate(rows) for b in rows[:k])
     return energy, [gap for x, y in rows for gap in (x, 1 - x, y, 1 - y)]

@@ -35,7 +35,8 @@ def known(*records: object) -> KnownAttempts:
 
 
 def history() -> KnownAttempts:
-    """Nine attempts of two agents: rows pays for one of them only, shake for nobody, cross once."""
+    """Return nine attempts of two agents: of the families, rows gains for one of them only, shake for nobody, cross
+    once."""
     records = [attempt(0, 1.0)]
     titles = {1: "rows", 3: "rows", 5: "rows", 2: "rows", 4: "rows", 6: "shake", 7: "shake", 8: "shake", 9: "cross"}
     best = 1.0

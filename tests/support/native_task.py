@@ -21,7 +21,7 @@ POINTS = {"points": [{"x": round(0.2 + 0.07 * k, 2), "y": round(0.3 + 0.01 * k *
 
 
 def write_task(folder: Path, check: str = CHECK, extra: str = "") -> Path:
-    """The task's folder; an empty `check` leaves the public check out."""
+    """Write the task; returns its folder. `check`: the text of the public check, empty for a task without one."""
     (folder / "seed").mkdir(parents=True)
     (folder / "seed" / "points.json").write_text(json.dumps(POINTS, indent=1))
     (folder / "seed" / "check.py").write_text(check)

@@ -48,7 +48,7 @@ dependencies = ["coral>=0.3"]
 
 
 def package(folder: str, module: str) -> dict[str, str]:
-    """The files of the package below `folder`; `module`: the text of `judges.grade`. It depends on `coral`."""
+    """Return the files of a package below `folder`, which depends on `coral`. `module`: the text of `judges.grade`."""
     files = {
         "backend.py": BACKEND,
         "pyproject.toml": PROJECT,

@@ -4,7 +4,7 @@ from heartbeats.example import example_context
 
 
 def empty_context() -> dict[str, object]:
-    """The context at the very start, before anything was tried."""
+    """Return the context at the very start, before anything was tried."""
     return {
         **example_context(),
         "attempt": None,

@@ -85,7 +85,8 @@ class Moment:
         self._publish(attempt(0, 1.82, seconds=11.6))
 
     def graded(self, agent: str, *results: tuple[str, float | str | None], seen: bool = True) -> "Moment":
-        """Attempts of one agent, each a title and a score or the reason of a failure. `seen`: the agent was told."""
+        """Publish attempts of one agent, each a title with a score or the reason of a failure. `seen`: whether the
+        agent was told of them."""
         for title, found in results:
             number = self.run_context.results.baseline is not None and self.run.next_number
             plain = {"agent": agent, "title": title, "seconds": 12.4, "submitted_at": "", "published_at": ""}
@@ -111,7 +112,7 @@ class Moment:
     def prompt(
         self, *messages: PendingMessage, session: str | None = "s", launch: int = 4, clock: float = 2520.0
     ) -> str:
-        """What agent-1 is given."""
+        """Return the prompt that agent-1 is given."""
         agent = self.agents["agent-1"]
         reason, seen = Reason(ReasonKind.HEARTBEAT), agent.last_result_seen
         spawn = Spawn(
@@ -143,7 +144,7 @@ class Moment:
 
 
 def told(*names: str, **prompts: str) -> tuple[PendingMessage, ...]:
-    """Messages that wait; `prompts`: texts that are not built in, by their heartbeat's name."""
+    """Return messages that wait. `prompts`: the texts of those that are not built in, by the heartbeat's name."""
     given = [*((name, "") for name in names), *prompts.items()]
     return tuple(
         PendingMessage(id=f"h{place}", name=name, prompt=prompt, since=0.0, due=0.0)
@@ -152,7 +153,7 @@ def told(*names: str, **prompts: str) -> tuple[PendingMessage, ...]:
 
 
 def _begun(folder: Path, **given: Any) -> Moment:
-    """Some attempts of each agent, with what they have written down."""
+    """Return a run with some attempts of each agent, and the notes that they have written."""
     moment = Moment(folder, **given)
     moment.graded("agent-2", ("rows of five, 1.9", 1.93), ("rows of six, 2.0", "two circles overlap"))
     moment.graded("agent-1", ("a second ring, 2.1", 2.24), ("the ring wider, 2.3", 2.31))
@@ -164,7 +165,8 @@ def _begun(folder: Path, **given: Any) -> Moment:
 
 
 def _stuck(folder: Path, **given: Any) -> Moment:
-    """Five attempts of agent-1 in a row have gained nothing; the others have concluded and claimed something."""
+    """Return a run in which five attempts of agent-1 in a row have gained nothing; the others have written a conclusion
+    and a claim."""
     moment = _begun(folder, **given)
     moment.note("synthesis-after-6", "agent-3", 12, CONCLUSIONS, kind="synthesis", attempts=[1, 3])
     moment.note("rows-end-near-1.95", "agent-2", 14, title="Equal rows end near 1.95", claims="rows of unequal height")
@@ -233,7 +235,8 @@ def operator(folder: Path) -> str:
 
 
 def mixed(folder: Path) -> str:
-    """Words of the operator, a heartbeat of the task's own, one of Coral's, and a notice that it is stalled."""
+    """Return a prompt with a message of the operator, a heartbeat of the task, one of Coral's, and the notice of a
+    stall."""
     moment = _begun(folder).graded("agent-1", ("a third ring, 2.4", 2.12), seen=False)
     own = {"message": "Keep the corners free from now on.", "plan": "Compare your plan with #{{ fleet.best_number }}."}
     return moment.prompt(*told("reflect", **own))
@@ -279,6 +282,6 @@ SITUATIONS: Sequence[Callable[[Path], str]] = (
 
 
 def rendered(situation: Callable[[Path], str], folder: Path) -> str:
-    """The prompt of a situation, with what differs from machine to machine replaced."""
+    """Return the prompt of a situation, with what differs from machine to machine replaced."""
     text = re.sub(r"Python 3[\w.+]* \([^)]*\)", "Python 3.12.3 (/usr/bin/python3)", situation(folder))
     return re.sub(r"\b\d+ cores?\b", "8 cores", text)

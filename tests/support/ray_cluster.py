@@ -44,8 +44,8 @@ _is_alone = False  # whether the network is this process's alone
 
 
 def leave_the_network() -> None:
-    """Ray listens on every interface: where root may, this process and all that it starts have loopback alone. It has a
-    token in any case."""
+    """Put this process, and all that it starts, into a network with loopback alone, where root may: Ray listens on
+    every interface. Its clusters have a token in any case."""
     global _is_alone
     if os.geteuid() == 0 and not ctypes.CDLL(None).unshare(_NEW_NETWORK):
         subprocess.run(_UP, check=True)
@@ -101,7 +101,7 @@ class RayCluster:
         )  # fmt: skip
 
     def _autoscaler(self, most: int) -> tuple[str, ...]:
-        """The options of a head that adds nodes on this machine for what waits."""
+        """Return the options of a head that adds nodes on this machine for what waits."""
         self.env |= {"RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"}
         node = {"CPU": 2, "object_store_memory": 80_000_000}
         types = {
@@ -148,7 +148,8 @@ class RayCluster:
             )
 
     def add_node(self, *options: str, python: str = sys.executable) -> str:
-        """The address of a new node with two processors. One at a time: two that begin at once may wait for ever."""
+        """Add a node with two processors; returns its address. To be called for one node at a time: two that begin at
+        once may wait for ever."""
         self._count += 1
         address = f"127.0.0.{self._count + 1}"
         self._start(address, f"--address={self.address}", "--num-cpus=2", *options, python=python)
@@ -179,7 +180,7 @@ class RayCluster:
         raise AssertionError(log.read_text())
 
     def kill_node(self, address: str) -> None:
-        """kill -9 for its raylet, as where a machine is lost; Ray ends the rest."""
+        """Kill the raylet of a node, as where a machine is lost; Ray ends the rest."""
         assert self._signal_raylet(address, signal.SIGKILL), f"no node {address}"
 
     def remove_node(self, address: str) -> None:
@@ -221,8 +222,8 @@ class RayCluster:
 
     @contextlib.contextmanager
     def full_disk(self, address: str) -> Iterator[None]:
-        """The disk that grades are unpacked on has no room, on one node, until the end of the context. Skips the test
-        where this process may not mount one."""
+        """Fill the disk on which a node unpacks grades, until the end of the context. Skips the test where this process
+        may not mount one."""
         folder = Path(self._temp, address, f"coral-{os.getuid()}")
         folder.mkdir(mode=0o700, exist_ok=True)
         mount = ("mount", "-t", "tmpfs", "-o", "size=16k,mode=700", "tmpfs", str(folder))
@@ -243,26 +244,26 @@ class RayCluster:
         return False
 
     def nodes(self) -> list[str]:
-        """The addresses of the nodes that run grades and are alive."""
+        """Return the addresses of the nodes that run grades and are alive."""
         words = [_file(pid, "cmdline").split(b"\0") for pid in self._processes()]
         raylets = [line for line in words if line[0].endswith(b"/raylet")]
         named = (word.partition(b"=")[2].decode() for line in raylets for word in line if word.startswith(NODE))
         return sorted(address for address in named if address != "127.0.0.1")
 
     def workers(self) -> list[int]:
-        """The processes of Ray that have a grade."""
+        """Return the processes of Ray that have a grade."""
         return [pid for pid in self._processes() if _file(pid, "cmdline").startswith(b"ray::run_grade")]
 
     def graded(self) -> list[int]:
-        """The processes of grades on all nodes, without those that wait for a grade to come."""
+        """Return the processes of grades on all nodes, without those that wait for a grade to come."""
         return [pid for pid in _pids() if (place := _place(pid)) and not _is_spare(place)]
 
     def archives(self) -> set[str]:
-        """The names of what the nodes keep for later grades."""
+        """Return the names of what the nodes keep for later grades."""
         return {path.name for path in Path(self._temp).glob("*/coral-*/*/archives/*")}
 
     def address_of(self, node: str) -> str:
-        """The address of the node with this id."""
+        """Return the address of the node with this id."""
         for pid in self._processes():
             words = _file(pid, "cmdline").split(b"\0")
             if words[0].endswith(b"/raylet") and f"--node_id={node}".encode() in words:
@@ -272,7 +273,7 @@ class RayCluster:
 
     @contextlib.contextmanager
     def occupied(self, node: str) -> Iterator[None]:
-        """All processors of the node with this id are in use."""
+        """Use all processors of the node with this id, until the end of the context."""
         line = [sys.executable, "-P", "-c", OCCUPY, self.address, node]
         held = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **self.env})
         assert held.stdin is not None
@@ -286,15 +287,15 @@ class RayCluster:
             held.stdout.close()
 
     def owners(self) -> list[int]:
-        """The processes of the actors that own grades."""
+        """Return the processes of the actors that own grades."""
         return [pid for pid in self._processes() if _file(pid, "cmdline").startswith(b"ray::Owner")]
 
     def hosts(self) -> list[int]:
-        """The processes of the actors that run agents."""
+        """Return the processes of the actors that run agents."""
         return [pid for pid in self._processes() if _file(pid, "cmdline").startswith(b"ray::RayHost")]
 
     def guards(self) -> list[int]:
-        """The processes that run grades, without those that wait for a grade to come."""
+        """Return the processes that run grades, without those that wait for a grade to come."""
         spare = {_guard_of(folder) for folder in self._folders_of_grades() if _is_spare(bytes(folder))}
         forked = [pid for pid in self._processes() if b"coral.cluster.guard_server" in _file(pid, "cmdline")]
         return [pid for pid in forked if _has_own_session(pid) and pid not in spare]
@@ -310,8 +311,8 @@ class RayCluster:
         return [pid for pid in _pids() if mark in _file(pid, "environ").split(b"\0") or self._is_in_session(pid)]
 
     def _is_in_session(self, pid: int) -> bool:
-        """Whether a process is one of the cluster by its session: a new name may have overwritten its variables, and
-        those that make an environment are started without any."""
+        """Return whether a process is one of the cluster by its session: a new name may have overwritten its variables,
+        and those that make an environment are started without any."""
         with contextlib.suppress(ProcessLookupError):
             return os.getsid(pid) in self._sessions
         return False
@@ -334,19 +335,19 @@ class RayCluster:
 
 
 def _place(pid: int) -> bytes:
-    """The folder of the grade that this process belongs to; empty if it does not belong to one."""
+    """Return the folder of the grade that this process belongs to; empty if it does not belong to one."""
     marks = (part for part in _file(pid, "environ").split(b"\0") if part.startswith(GRADE))
     return next(marks, b"").removeprefix(GRADE)
 
 
 def _is_spare(place: bytes) -> bool:
-    """Whether this is the folder of a guard that has no grade yet."""
+    """Return whether this is the folder of a guard that has no grade yet."""
     folder = Path(os.fsdecode(place))
     return folder.is_dir() and not (folder / "artifacts").exists()
 
 
 def _guard_of(folder: Path) -> int:
-    """The process of the guard of a grade; 0 if it has not begun."""
+    """Return the process of the guard of a grade; 0 if it has not begun."""
     try:
         return int(json.loads((folder / "guard.json").read_text())["pid"])
     except (OSError, ValueError):
@@ -354,14 +355,14 @@ def _guard_of(folder: Path) -> int:
 
 
 def _has_own_session(pid: int) -> bool:
-    """Whether a process has a session of its own: a guard has, and the process that forks guards has not."""
+    """Return whether a process has a session of its own: a guard has, and the process that forks guards has not."""
     with contextlib.suppress(ProcessLookupError):
         return os.getsid(pid) == pid
     return False
 
 
 def attempt_of(pid: int) -> int | None:
-    """Which attempt this process of a grade on a node is for, if it is there."""
+    """Return which attempt this process of a grade on a node is for; None if it is gone."""
     try:
         return int(json.loads((Path(os.fsdecode(_place(pid))) / "spec.json").read_text())["attempt"])
     except (OSError, ValueError):
@@ -369,7 +370,7 @@ def attempt_of(pid: int) -> int | None:
 
 
 def pids_with(start: bytes) -> list[int]:
-    """The processes that have a variable of this name, or with this beginning of its value."""
+    """Return the processes that have a variable of this name, or with this beginning of its value."""
     return [pid for pid in _pids() if any(part.startswith(start) for part in _file(pid, "environ").split(b"\0"))]
 
 

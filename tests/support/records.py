@@ -5,7 +5,7 @@ from attempts.store import Malformed, Missing, Store
 
 
 def readable(store: Store) -> list[Attempt]:
-    """Every record that can be read, by number; `unreadable` names the others."""
+    """Return every record that can be read, by number; `unreadable` names the others."""
     return [found for found in _each(store) if isinstance(found, Attempt)]
 
 

@@ -10,8 +10,8 @@ from attempts.record import Attempt, Direction, Kind, Verdict
 def leaderboard(
     attempts: Iterable[Attempt], direction: Direction, wanted: Callable[[Attempt], bool] = lambda _: True
 ) -> list[Ranked]:
-    """The best candidates of the last epoch among the wanted attempts, best first; of equals the earlier one is ahead.
-    What failed twice when it was measured again is left out, unless it is the best."""
+    """Return the best candidates of the last epoch among the wanted attempts, best first; of equals the earlier one is
+    ahead. What failed twice when it was measured again is left out, unless it is the best."""
     measured: dict[str, list[tuple[Attempt, float]]] = {}
     known = this_epoch(attempts)
     proofs = [attempt for attempt in known if attempt.verdict is Verdict.NEW_BEST]
@@ -40,7 +40,7 @@ def this_epoch(attempts: Iterable[Attempt]) -> list[Attempt]:
 
 
 def lineage(attempts: Iterable[Attempt], number: int) -> list[int]:
-    """An attempt and those it was built on, root first."""
+    """Return an attempt and those it was built on, root first."""
     known = sorted(attempts, key=lambda attempt: attempt.order)
     current = next((attempt for attempt in known if attempt.number == number), None)
     line: list[Attempt] = []
@@ -52,7 +52,7 @@ def lineage(attempts: Iterable[Attempt], number: int) -> list[int]:
 
 
 def measured(attempts: Iterable[Attempt], number: int) -> Ranked | None:
-    """What an attempt scored each time it was measured."""
+    """Return what an attempt scored each time it was measured."""
     known = sorted(attempts, key=lambda attempt: attempt.order)
     scores = [
         attempt.score
@@ -63,7 +63,7 @@ def measured(attempts: Iterable[Attempt], number: int) -> Ranked | None:
 
 
 def curve(attempts: Iterable[Attempt], history: Iterable[Attempt]) -> list[tuple[str, int, float]]:
-    """The best over time: a point wherever one of the attempts proves a new one."""
+    """Return the best over time: a point wherever one of the attempts proves a new one."""
     proofs = [attempt for attempt in this_epoch(attempts) if attempt.verdict is Verdict.NEW_BEST]
     found = [(proof, measured(history, proof.number if proof.of is None else proof.of)) for proof in proofs]
     return [(proof.published_at, proof.number, of.median) for proof, of in found if of is not None]

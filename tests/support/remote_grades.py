@@ -30,26 +30,27 @@ SAME = ("number", "kind", "tree", "title", "order", "verdict", "score", "reason"
 
 
 def held(value: int, until: Path) -> str:
-    """The arguments of this grader where its grade of this value ends once the file `until` is there."""
+    """Return the arguments of this grader with which its grade of this value ends once the file `until` is there."""
     return json.dumps({"held": str(value), "until": str(until)})
 
 
 def noted(run, number, text):
-    """What stands behind these words in the log that a grade's local process keeps of its way over the cluster."""
+    """Return what stands behind these words in the log that a grade's local process keeps of its way over the
+    cluster."""
     log = run.layout.grading(number) / "cluster.log"
     lines = log.read_text().splitlines() if log.exists() else []
     return [line.partition(text)[2] for line in lines if text in line]
 
 
 def place_of(run, number):
-    """The node and the process of the worker that runs a grade, once it is there."""
+    """Return the node and the process of the worker that runs a grade, once it is there."""
     line = wait_until(lambda: noted(run, number, "runs on "), what=f"grade {number} on a node")[-1]
     node, _, pid = line.partition(", process ")
     return node, int(pid)
 
 
 def bridges(run):
-    """The processes of a run that speak to the cluster, or wait to."""
+    """Return the processes of a run that speak to the cluster, or wait to."""
     folder = str(run.layout.private / "cluster").encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -71,12 +72,12 @@ def is_start(action, number):
 
 
 def records(run, count):
-    """What the records of the first attempts say, but for times and places."""
+    """Return what the records of the first attempts say, but for times and places."""
     return [{name: getattr(one, name) for name in SAME} for one in run.wait_for_attempts(count)]
 
 
 def assert_the_same(here, there, count):
-    """A run whose grades ran on a cluster has the records, the output and the artifacts of one without."""
+    """Assert that a run whose grades ran on a cluster has the records, the output and the artifacts of one without."""
     assert records(here, count) == records(there, count)
     for name in ("stdout", "stderr"):
         text = (there.layout.grading(2) / name).read_text()
@@ -86,7 +87,8 @@ def assert_the_same(here, there, count):
 
 
 def assert_one_record_each(run):
-    """Of three attempts with these scores; the second was graded by the launch that graded it first."""
+    """Assert that three attempts have these scores, each one record, and that the launch that graded the second first
+    graded it to its end."""
     run.wait_for_attempts(3)
     assert scores(run) == [(1, 1.0), (2, 2.0), (3, 3.0)]
     launches = [action.launch for made in run.decisions() for action in made.actions if is_start(action, 2)]

@@ -26,7 +26,7 @@ def stamp(seconds_ago: float) -> str:
 
 
 def attempt(number: int, score: float | None, **fields: object) -> Attempt:
-    """A record; whatever is not given is plain."""
+    """Return a record; fields that are not given have plain values."""
     data: dict[str, object] = {
         "number": number,
         "agent": AGENTS[number % 2] if number else "",
@@ -48,7 +48,7 @@ def attempt(number: int, score: float | None, **fields: object) -> Attempt:
 
 
 def submission(agent: str = "agent-1", number: int = 1, **fields: object) -> Submission:
-    """What an agent hands in; whatever is not given is plain."""
+    """Return a submission; fields that are not given have plain values."""
     data: dict[str, object] = {
         "id": f"{number:020d}",
         "agent": agent,
@@ -75,7 +75,7 @@ agents:
 
 
 def make_run(runs: Path, scores: Sequence[float | None] = (1.0, 1.5, None, 1.25, 2.0), task: str = "toy") -> Layout:
-    """A run whose baseline is the first score, with the verdicts that a grader without noise gives."""
+    """Make a run whose baseline is the first score, with the verdicts that a grader without noise gives."""
     layout = new_run(runs, task)
     create(layout, AGENTS)
     for agent in AGENTS:
@@ -93,7 +93,7 @@ def make_run(runs: Path, scores: Sequence[float | None] = (1.0, 1.5, None, 1.25,
 
 
 def write_status(layout: Layout, state: str = "running", **fields: object) -> None:
-    """What a supervisor shows of a run."""
+    """Write status.json of a run."""
     put_status(layout, readable(Store(layout.attempts)), state, **fields)
 
 
@@ -168,5 +168,5 @@ def write_heartbeats(layout: Layout) -> None:
 
 
 def requests_of(layout: Layout, sender: str = "operator") -> list[dict[str, object]]:
-    """What was requested and not read yet, oldest first."""
+    """Return the requests that were not read yet, oldest first."""
     return [json.loads(path.read_text()) for path in sorted(layout.requests_of(sender).glob("*.json"))]

@@ -10,7 +10,7 @@ TOO_LARGE = 1 << 60  # bytes of a stack: no address space has room for them, how
 
 @contextlib.contextmanager
 def no_more_threads() -> Iterator[None]:
-    """The system starts no thread meanwhile, as where a user has as many processes as allowed."""
+    """Let the system start no thread in the context, as where a user has as many processes as allowed."""
     before = threading.stack_size(TOO_LARGE)
     try:
         yield
@@ -19,12 +19,12 @@ def no_more_threads() -> Iterator[None]:
 
 
 def no_more_descriptors() -> contextlib.AbstractContextManager[None]:
-    """This process opens no file meanwhile; those that are open stay so."""
+    """Let this process open no file in the context; files that are open stay so."""
     return _nothing_of(resource.RLIMIT_NOFILE)
 
 
 def full_disk() -> contextlib.AbstractContextManager[None]:
-    """This process writes nothing to a file meanwhile."""
+    """Let this process write nothing to a file in the context."""
     return _nothing_of(resource.RLIMIT_FSIZE)
 
 

@@ -38,7 +38,7 @@ SYSTEM = ("posix", "_posixsubprocess", "fcntl", "select", "_io", "io", "time", "
 
 
 def trace(reach: Callable[[str], None]) -> Callable[[FrameType, str, Any], None]:
-    """A profile function that tells each place for the first time it is come to."""
+    """Return a profile function that reports each place when it is reached for the first time."""
     seen = set()
 
     def look(frame: FrameType, event: str, what: Any) -> None:
@@ -62,7 +62,7 @@ def trace(reach: Callable[[str], None]) -> Callable[[FrameType, str, Any], None]
 
 
 def run(order: dict[str, Any], tell: int) -> NoReturn:
-    """The command, in the process of its own that this has become."""
+    """Run the command in this process, which was forked for it."""
     os.setpgid(0, 0)
     os.chdir(order["cwd"])
     os.environ.update(order["env"])

@@ -108,7 +108,7 @@ class SlurmCluster:
 
 
 def _have_an_address() -> None:
-    """In a network of our own: Slurm begins only where there is an address besides that of loopback."""
+    """Add an address besides that of loopback, in a network of our own: without one Slurm does not begin."""
     if psutil.net_if_addrs().keys() <= {"lo"}:
         subprocess.run(("ip", "addr", "replace", "192.0.2.1/32", "dev", "lo"), check=True)
 

@@ -24,7 +24,7 @@ SECONDS = 300.0  # less than the test itself may take, so that the end of it is 
 
 @cache
 def why_not() -> str:
-    """Why no disk can be mounted here; empty where it can."""
+    """Return why no disk can be mounted here; empty where it can."""
     if shutil.which("unshare") is None or shutil.which("mount") is None:
         return "there is no unshare or mount"
     tried = subprocess.run([*_unshare(), "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False)
@@ -149,7 +149,7 @@ class QuotaDisk(Disk):
     @staticmethod
     @cache
     def why_not() -> str:
-        """Why there can be no quota here; empty where there can."""
+        """Return why there can be no quota here; empty where there can."""
         if shutil.which("mkfs.btrfs") is None or os.geteuid() != 0:
             return "a quota needs root, and mkfs.btrfs (apt-get install btrfs-progs)"
         if "btrfs" not in Path("/proc/filesystems").read_text().split():

@@ -10,7 +10,8 @@ NOBODY = 65534
 
 @contextmanager
 def closed(folder: Path) -> Iterator[None]:
-    """A folder that this process may read and not write; the administrator first becomes somebody else."""
+    """Let this process read a folder and not write it, in the context; the administrator becomes another user for
+    it."""
     with _reachable(folder):
         folder.chmod(0o555)
         try:
@@ -22,7 +23,8 @@ def closed(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def owning(folder: Path) -> Iterator[None]:
-    """Somebody to whom a folder belongs and who is no administrator, so that what is closed is closed."""
+    """Give a folder to a user who is no administrator, and be that user in the context, so that what is closed is
+    closed."""
     with _reachable(folder):
         if os.geteuid() == 0:
             for path in (folder, *folder.rglob("*")):

@@ -125,7 +125,7 @@ class Terminal:
         os.write(self._ours, keys.encode())
 
     def resize(self, width: int, height: int) -> None:
-        """What the next programs, and those that look again, find; the screen begins anew."""
+        """Change the size of the terminal and empty the screen; programs find the size when they next look."""
         fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         is_other, self.screen = self.screen.is_other, Screen(width, height)
         self.screen.is_other = is_other
@@ -150,12 +150,13 @@ class Terminal:
         return self.process.returncode
 
     def reads_lines(self) -> bool:
-        """Whether the terminal is set as a shell leaves it to a command: whole lines, and what is typed is shown."""
+        """Return whether the terminal is set as a shell leaves it to a command: whole lines, and what is typed is
+        shown."""
         wanted = termios.ICANON | termios.ECHO
         return termios.tcgetattr(self._ours)[3] & wanted == wanted  # type: ignore[no-any-return]
 
     def _read(self) -> bool:
-        """Whether anything came, in a short time."""
+        """Read what has come; return whether anything came within a short time."""
         if not select.select([self._ours], [], [], 0.1)[0]:
             return False
         self.screen.write(self._letters.decode(os.read(self._ours, 65536)))
@@ -163,7 +164,7 @@ class Terminal:
 
 
 def _members(session: int) -> list[int]:
-    """The processes of a session."""
+    """Return the processes of a session."""
     found = []
     for pid in psutil.pids():
         with contextlib.suppress(ProcessLookupError, PermissionError):

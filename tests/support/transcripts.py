@@ -38,7 +38,7 @@ def golden(case: str) -> Path:
 
 
 def read(case: str, scratch: Path) -> dict[str, Any]:
-    """Everything the product makes of a transcript: the signs of each line, and what the launch comes to."""
+    """Return everything that the product reads in a transcript: the events of each line, and the end of the launch."""
     runtime, about = runtime_of(case), meta(case)
     errors = scratch / "err"
     errors.write_text("\n".join(about["stderr"]))
@@ -62,7 +62,7 @@ def used(figure: Usage | None) -> dict[str, Any]:
 
 
 def plain(value: Any) -> dict[str, Any]:
-    """A dataclass without what has its default."""
+    """Return a dataclass as a dict, without the fields that have their default."""
     defaults = {field.name: field.default for field in fields(value)}
     shown = {name: value for name, value in asdict(value).items() if value != defaults[name]}
     for name in shown.keys() & {"tool", "usage", "retry"} if isinstance(value, OutputEvent) else ():
@@ -71,7 +71,7 @@ def plain(value: Any) -> dict[str, Any]:
 
 
 def text(found: dict[str, Any]) -> str:
-    """One event a line."""
+    """Return one event a line."""
     events = ",\n  ".join(json.dumps(event, ensure_ascii=False) for event in found["events"])
     return f'{{\n "events": [\n  {events}\n ],\n "end": {json.dumps(found["end"], ensure_ascii=False)}\n}}\n'
 

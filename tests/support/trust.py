@@ -71,7 +71,7 @@ _CONDITIONS: dict[str, Callable[[], bool]] = {
 
 @cache
 def tables() -> dict[Who, dict[str, dict[str, str]]]:
-    """The tables of the page: rows by their first cell, cells by their column's head."""
+    """Return the tables of the page: rows by their first cell, cells by their column's head."""
     found: dict[Who, dict[str, dict[str, str]]] = {}
     head: list[str] = []
     for line in PAGE.read_text().splitlines():
@@ -85,14 +85,14 @@ def tables() -> dict[Who, dict[str, dict[str, str]]]:
 
 
 def row_of(who: Who, begins: str) -> str:
-    """The row that begins so; AssertionError if it is not one."""
+    """Return the row that begins so; AssertionError unless exactly one does."""
     rows = [row for row in tables()[who] if row.startswith(begins)]
     assert len(rows) == 1, f"{len(rows)} rows of the table {who!r} begin with {begins!r}"
     return rows[0]
 
 
 def expected(who: Who, begins: str, level: str) -> Outcome:
-    """What the page says of a row at a level, on this machine. ValueError for a cell that does not say it."""
+    """Return what the page says of a row at a level, on this machine. ValueError for a cell that does not say it."""
     row = row_of(who, begins)
     outcome = Outcome.OPEN
     for column, cell in tables()[who][row].items():
@@ -113,8 +113,8 @@ def _outcome(cell: str, row: str) -> Outcome:
 
 
 def compare(who: Who, level: str, found: dict[str, Outcome], attacks: dict[str, Attack]) -> dict[str, Any]:
-    """The attacks that did not come out as the page says: what it says, and what was found. Nothing that ended is
-    told from what was never there: both are closed."""
+    """Return the attacks that did not come out as the page says: what it says, and what was found. Nothing that ended
+    is told from what was never there: both are closed."""
 
     def plain(outcome: Outcome) -> Outcome:
         return Outcome.CLOSED if outcome is Outcome.ENDED else outcome
@@ -125,7 +125,7 @@ def compare(who: Who, level: str, found: dict[str, Outcome], attacks: dict[str, 
 
 @contextlib.contextmanager
 def of_the_user(secret: str) -> Iterator[tuple[str, str]]:
-    """What the user has beside files: shared memory with a name, which holds the secret, and a terminal. Their
+    """Yield what the user has beside files: shared memory with a name, which holds the secret, and a terminal. Their
     paths."""
     memory, (first, second) = Path(f"/dev/shm/coral-test-{os.getpid()}"), pty.openpty()
     try:

@@ -69,14 +69,14 @@ class Week(World):
             self.deaths += 1
 
     def wait(self, seconds: float) -> None:
-        """As it wakes up at least every minute."""
+        """Let so many seconds pass; the supervisor wakes up at least every minute."""
         end = self.clock + seconds
         while self.alive and not self.finished and end - self.clock > 0.001:
             super().wait(min(QUIET_SECONDS, end - self.clock))
             self.journal.record_time(on.Moment(run_time=self.clock, wall_time=""))
 
     def reboot(self, performed: int) -> None:
-        """Everything is gone at once, wherever the supervisor was; pids and start times begin again."""
+        """Let the supervisor die in its next decision, and all processes with it; pids and start times begin again."""
         self.die(performed)
         self.boots += 1
         self.processes = {}
@@ -84,7 +84,8 @@ class Week(World):
         self.machine = {next(self.pids): (next(self.ticks), Process("a stranger", 0)) for _ in range(STRANGERS)}
 
     def copy(self, performed: int) -> None:
-        """From here on it is the copy that goes on; what runs belongs to the original."""
+        """Let the supervisor die in its next decision, and go on with a copy of the run; running processes belong to
+        the original."""
         self.die(performed)
         self.copies += 1
         self.processes = {}
@@ -130,14 +131,14 @@ class Week(World):
                 process.ending = Ending.CRASHED
 
     def _born(self, process: Process) -> Identity:
-        """With the next pid that is free, of a few: each is soon given to somebody else."""
+        """Give a process the next free pid, of only a few: each is soon given to another process."""
         taken = {pid for pid, (_, process) in self.machine.items() if not process.is_gone}
         pid = next(pid for number in self.pids if (pid := number % 50 + 1) not in taken)
         self.machine[pid] = (next(self.ticks), process)
         return Identity(pid, self.machine[pid][0], f"boot {self.boots}")
 
     def _living(self, who: str, launch: int) -> Process | None:
-        """The process that the supervisor knows as this launch, if it is still there."""
+        """Return the process that the supervisor knows as this launch, if it is still there."""
         number, identity = self.known.get(who, (0, None))
         if identity is None or number != launch or identity.boot != f"boot {self.boots}":
             return None
@@ -162,7 +163,8 @@ class Week(World):
 
 
 def live(world: Week, chance: Random, seconds: float, more: Sequence[str] = ()) -> None:
-    """So much of the run's time, in which anything may happen, a little at a time; `more`: kinds of moves besides."""
+    """Let so many seconds of the run pass, in which anything may happen, a little at a time. `more`: further kinds of
+    moves."""
     kinds = [*WORK * 4, *TROUBLE * 2, *DEATH, *STALLS, *more]
     while world.clock < seconds:
         for _ in range(chance.randint(1, 8)):
@@ -191,6 +193,6 @@ def befall(world: Week, kind: str, x: int, y: int) -> None:
 
 
 def _kill(process: Process | None) -> None:
-    """kill -9, from outside; what it started may live on."""
+    """Kill a process from outside; what it started may live on."""
     if process is not None and process.ending is None and process.deaf == OBEDIENT:
         process.ending = Ending.CRASHED

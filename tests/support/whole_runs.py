@@ -21,7 +21,7 @@ MAX_SECONDS = 600.0
 
 
 def trying(usage: tuple[int, int, int] = (10, 5, 0)) -> Callable[[Asked], Step]:
-    """A model whose every answer is another try: no turn of its agents ends but by an interrupt."""
+    """Return a model whose every answer is another try: no turn of its agents ends but by an interrupt."""
     numbers = count(1)
 
     def work(asked: Asked) -> Step:
@@ -33,7 +33,7 @@ def trying(usage: tuple[int, int, int] = (10, 5, 0)) -> Callable[[Asked], Step]:
 
 
 def noting(usage: tuple[int, int, int]) -> Callable[[Asked], Step]:
-    """A model that answers each heartbeat, which ends the turn, before it tries again."""
+    """Return a model that answers each heartbeat, which ends the turn, before it tries again."""
     another, numbers = trying(usage), count(1)
 
     def work(asked: Asked) -> Step:
@@ -46,7 +46,7 @@ def noting(usage: tuple[int, int, int]) -> Callable[[Asked], Step]:
 
 
 def write_task(folder: Path, agents: Mapping[str, object], budget: Mapping[str, object]) -> Path:
-    """A task of one number. After a turn that ended by itself an agent goes on at once."""
+    """Write a task of one number. After a turn that ended by itself an agent goes on at once."""
     task = (
         "task:\n  name: number\n  description: Make the number large.\ngrader:\n  entry: grade.py:grade\n  noise: 0\n"
         f"agents: {json.dumps(agents)}\nbudget: {json.dumps(budget)}\nrun: {{backoff: 0.1, start_grace: 300}}\n"
@@ -57,7 +57,7 @@ def write_task(folder: Path, agents: Mapping[str, object], budget: Mapping[str, 
 
 
 def start(task: Path, runs: Path, *overrides: str) -> Layout:
-    """The run, once it has ended by itself and left no process."""
+    """Start a run; return it once it has ended by itself and left no process."""
     try:
         done = coral_interpreter("start", str(task), "--plain", *overrides, cwd=runs, seconds=MAX_SECONDS)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -70,7 +70,8 @@ def start(task: Path, runs: Path, *overrides: str) -> Layout:
 
 @contextmanager
 def running(task: Path, runs: Path, *overrides: str) -> Iterator[Layout]:
-    """The run, under a supervisor in the background; it is stopped afterwards, and has left no process."""
+    """Start a run under a supervisor in the background; it is stopped at the end of the context, and has left no
+    process."""
     try:
         done = coral_interpreter("start", str(task), "--detach", *overrides, cwd=runs, seconds=MAX_SECONDS)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -82,7 +83,7 @@ def running(task: Path, runs: Path, *overrides: str) -> Iterator[Layout]:
 
 
 def denied(layout: Layout) -> list[str]:
-    """The lines in which the programs of a run say that something was refused to them."""
+    """Return the lines in which the programs of a run say that something was refused to them."""
     printed = [path for end in ("jsonl", "err") for path in layout.logs_of_all.glob(f"*/*.{end}")]
     assert printed
     lines = (line for path in printed for line in path.read_text(errors="replace").splitlines())
