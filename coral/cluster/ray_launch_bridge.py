@@ -15,7 +15,7 @@ from typing import Any
 from coral.cluster import wire
 from coral.cluster.bridge import LEASE_SECONDS, RefusedError, wait_for_lock
 from coral.cluster.launch_bridge import LaunchBridge, LaunchClient, LostError
-from coral.cluster.ray_bridge import options_of, too_large
+from coral.cluster.ray_bridge import options_of, too_large, why_waiting
 from coral.cluster.ray_connection import RayConnection
 
 NAMESPACE = "coral-agents"
@@ -24,6 +24,7 @@ ANSWER_SECONDS = 5.0  # without an answer of a host, until it is looked whether 
 NODE_SECONDS = 3.0  # for the node of the launch before to have room again
 PLACE_SECONDS = 1.0  # between two looks whether a launch has got its place
 REASON = 300  # characters
+FULL = "no node has room for it"
 
 
 def main(folder: str, address: str, needs: str) -> None:
@@ -61,7 +62,7 @@ class RayLaunchBridge(LaunchBridge):
         while not self._ray.wait([ref], timeout=PLACE_SECONDS)[0]:
             if client.has_left.is_set():
                 raise LostError("its process has ended")
-            client.wait_for("no node has room for it")
+            client.wait_for(FULL)
         try:
             client.begin_on(self._ray.get(ref))
         except self._ray.exceptions.RayError as error:
@@ -116,21 +117,21 @@ class RayLaunchBridge(LaunchBridge):
 
     def described(self, places: list[dict[str, Any]], *, by_nodes: bool) -> dict[str, Any]:
         found: dict[str, Any] = {"problem": wire.trouble(self._folder), "nodes": [], "refused": []}
-        found["launches"] = sorted(map(self._shown, self.present().values()), key=lambda launch: str(launch["agent"]))
-        if found["problem"]:
-            return found
+        clients = sorted(self.present().values(), key=lambda client: str(client.asked["launch"]))
         nodes = {node["NodeID"]: [node] for node in self._cluster.nodes}
-        found["refused"] = [self._refusal(place, self._cluster.nodes) for place in places]
 
         def given(node: str) -> tuple[dict[str, str], list[str] | None]:
             fit = [place["programs"] for place in places if not self._refusal(place, nodes.get(node, []))]
             return self._cluster.ports(), sorted(set(chain.from_iterable(fit))) if fit else None
 
-        ask = import_module("coral.cluster.ray_host").describe_node if by_nodes else None
-        self._cluster.describe(found, ask, given)
-        return found
+        if not found["problem"]:
+            found["refused"] = [self._refusal(place, self._cluster.nodes) for place in places]
+            ask = import_module("coral.cluster.ray_host").describe_node if by_nodes else None
+            self._cluster.describe(found, ask, given)
+        return {**found, "launches": [self._shown(client, found["nodes"]) for client in clients]}
 
-    def _shown(self, client: LaunchClient) -> dict[str, Any]:
+    def _shown(self, client: LaunchClient, nodes: list[dict[str, Any]]) -> dict[str, Any]:
+        """`nodes`: what each has free now."""
         agent, _, launch = client.asked["launch"].rpartition("/")
         return {
             "agent": agent,
@@ -139,8 +140,15 @@ class RayLaunchBridge(LaunchBridge):
                 (listed["NodeManagerAddress"] for listed in self._cluster.nodes if listed["NodeID"] == client.node), ""
             ),
             "seconds": round(time.monotonic() - client.since, 1),
-            "waits": "" if client.node else client.waits,
+            "waits": "" if client.node else self._why_waiting(client, nodes),
         }
+
+    def _why_waiting(self, client: LaunchClient, nodes: list[dict[str, Any]]) -> str:
+        """Return why a launch has no node yet. Ray does not say whether it waits for room or for its process to
+        start."""
+        fit = {node["NodeID"] for node in self._cluster.nodes if not self._refusal(client.asked, [node])}
+        able = [node for node in nodes if node["id"] in fit]
+        return why_waiting(client.asked["resources"], able) if client.waits == FULL and able else client.waits
 
     def call(self, client: LaunchClient, method: str, *arguments: Any) -> Any:
         errors = self._ray.exceptions
