@@ -25,7 +25,7 @@ from typing import Any
 from coral.cluster import launch_guard
 from coral.cluster.growing import Growing
 from coral.cluster.guard import started_at
-from coral.cluster.knowledge_sync import KnowledgeFolder, take_there
+from coral.cluster.knowledge_sync import MirroredKnowledge, take_there
 from coral.cluster.mirror import (
     Entries,
     Receiver,
@@ -46,6 +46,7 @@ from coral.cluster.remote_launch import HOST_NAMES
 POLL_SECONDS = 0.02
 KNOWLEDGE_SECONDS = 0.5
 LIFE_SECONDS = 5.0
+KNOWLEDGE = "knowledge.json"  # see `MirroredKnowledge`
 UNSENT = "unsent"  # a file with the number of a launch whose work was not all received
 BUSY = 0.05  # of a core: an agent program that only waits for its model uses less
 HELD = 32 << 20  # bytes of events that wait for their receiver; then this side waits
@@ -119,9 +120,8 @@ class Host:
         os.utime(self._place.parent)
         below = [name for kind in ("own", "given", "growing", "flat", "up", "answers", "logs") for name in areas[kind]]
         self._receiver = Receiver(self._root, self._place / "aside", below)
-        self._knowledge = KnowledgeFolder(self._root / areas["knowledge"])
-        while not self._keeps and self._knowledge.changed():
-            pass  # what is there is known: the run is told by `ready`. What may not have been sent is a change instead
+        shared = self._root / areas["knowledge"]
+        self._knowledge = MirroredKnowledge(shared, self._place / KNOWLEDGE, goes_on=self._keeps)
 
     def close(self) -> None:
         """End the program and all that it has started: what the guard does when this process ends."""
@@ -176,6 +176,7 @@ class Host:
             needed = [*self._areas["growing"], *self._areas["answers"]]
             if left := [name for name in self._receiver.apply() if "/.git/" in name or lies_in(name, needed)]:
                 raise OSError(f"{left[0]} cannot be written")
+            self._knowledge.keep()
         elif "had" in order:  # by the run's folder, which gets what the mirror has instead: at the start
             self._had = order["had"]
         elif "received" in order:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Iterator
 from enum import Enum
@@ -116,6 +117,39 @@ class KnowledgeFolder:
         else:
             write_below(self._folder, name, data)
             self.known[name] = str(digest(data))  # only now: what is known and not there counts as removed
+
+
+class MirroredKnowledge(KnowledgeFolder):
+    """The side of a node. In a file it keeps what came from the run, for a launch that goes on where one was cut off:
+    what is still so was not changed here, and must not count as a version of this agent's."""
+
+    def __init__(self, folder: Path, kept: Path, *, goes_on: bool) -> None:
+        """`kept`: the path of that file; `goes_on`: whether changes of the launch before may be unknown to the run."""
+        super().__init__(folder)
+        self._kept, self._came, self._is_kept = kept, dict[str, str](), True
+        if goes_on:
+            with contextlib.suppress(OSError, ValueError):  # it is not there: then all counts as changed
+                self._came = json.loads(kept.read_text("utf-8"))
+            self.known = {name: sha for name, sha in self._came.items() if self.digest_of(name) is not None}
+            return
+        while self.changed():
+            pass  # what is there is known: the run is told
+        self._came, self._is_kept = dict(self.known), False
+        self.keep()
+
+    def set(self, name: str, data: bytes | None) -> None:
+        super().set(name, data)
+        self._came.pop(name, None)
+        self._came |= {} if data is None else {name: self.known[name]}
+        self._is_kept = False
+
+    def keep(self) -> None:
+        if not self._is_kept:
+            with contextlib.suppress(OSError):  # the disk is full: it is tried again
+                unfinished = self._kept.with_name(f".{self._kept.name}")
+                unfinished.write_text(json.dumps(self._came), encoding="utf-8")
+                unfinished.replace(self._kept)
+                self._is_kept = True
 
 
 def size_of(news: Iterable[Message]) -> int:

@@ -109,6 +109,36 @@ def test_a_hand_over_that_is_cut_off_is_made_by_the_next_launch_and_blocks_no_or
         assert host.exchange(1, 1, 0)["events"] == [], "it is made once the launch starts"
 
 
+def test_notes_of_the_run_are_no_versions_of_an_agent_whose_launch_was_cut_off(node: Path) -> None:
+    here = node / "run"
+    here.mkdir()
+    run = KnowledgeFolder(here)
+    names = ("theirs.md", "changed.md", "removed.md")
+    for name in names:
+        (here / name).write_text("1")
+    host = Host(ASKED, 60)
+    ready = host.exchange(0, 0, 0)["events"][0]["ready"]
+    host.take(0, [*run.changed(), {"apply": True}])
+    there = Path(ready["root"], AREAS["knowledge"])
+    assert sorted(path.name for path in there.glob("*.md")) == sorted(names)
+    there.parents[3].joinpath("unsent").write_text("1")
+    (here / "theirs.md").write_text("1, and more of another agent")  # the node does not hear of it
+    (there / "changed.md").write_text("of this agent")
+    (there / "removed.md").unlink()
+    host, run = Host(ASKED, 60), KnowledgeFolder(here)
+    run.known = dict(host.exchange(0, 0, 0)["events"][0]["ready"]["knowledge"])
+    host.take(0, [*run.changed(), {"apply": True}])
+    host.send_knowledge()
+    for event in host.exchange(1, 1, 0)["events"]:
+        take_here(run, event, "agent-1")
+    for folder in (here, there):
+        assert {path.name: path.read_text() for path in folder.glob("*.md")} == {
+            "theirs.md": "1, and more of another agent",
+            "changed.md": "of this agent",
+            "removed.md": "1",
+        }
+
+
 def test_notes_that_were_not_sent_reach_the_run_by_the_next_launch(node: Path) -> None:
     (ready,) = Host(ASKED, 60).exchange(0, 0, 0)["events"]
     there = Path(ready["ready"]["root"], AREAS["knowledge"])
