@@ -1,7 +1,5 @@
 """The artifacts of an attempt are kept, also where the supervisor is killed as soon as the record is published."""
 
-import os
-
 from real_runs import tries, wait_until
 
 GRADE = """
@@ -16,7 +14,7 @@ def test_a_grade_that_was_published_and_not_ended_is_ended_by_the_next_superviso
     run.wait_for_attempts(1)
     kept, folder = run.layout.grade(1) / "text.txt", run.layout.grading(1)
     wait_until(kept.exists, what="its artifacts")
-    wait_until(lambda: not {"artifacts", "candidate-1"} & set(os.listdir(folder)), what="the end of its grade")
+    wait_until(lambda: not {"artifacts", "candidate-1"} & {path.name for path in folder.iterdir()}, what="its end")
     run.kill()
     (folder / "candidate-1").mkdir()
     (folder / "artifacts").mkdir()

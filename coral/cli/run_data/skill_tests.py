@@ -6,6 +6,7 @@ The result is kept for the operator, and is valid until the folder changes.
 
 import contextlib
 import hashlib
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -50,6 +51,8 @@ def run_tests(layout: Layout, skill: Skill) -> SkillTest | None:
     if not found:
         return None
     with tempfile.TemporaryDirectory(prefix="coral-skill-") as copy:
+        if os.geteuid() == 0:  # then a user of its own may be the only sandbox, and must reach the copy
+            Path(copy).chmod(0o755)
         _copy(folder, Path(copy))
         # Of the copy: an agent may change the folder while the tests run.
         digest = _digest(Path(copy))
@@ -85,11 +88,12 @@ def tests_of(folder: Path) -> list[str]:
 
 def _run(copy: Path, tests: list[str]) -> SkillTest:
     from coral.grader.candidate import run_candidate
+    from coral.grader.sandbox import SEALED
 
     for name in tests:
         program = ["/bin/sh", name] if name == "test.sh" else [sys.executable, "-c", _RUN, name]
         try:
-            run_candidate(copy, program, seconds=SECONDS, memory=MEMORY)
+            run_candidate(copy, program, seconds=SECONDS, memory=MEMORY, seal=SEALED)
         except Fail as failure:
             return SkillTest(passed=False, tests=len(tests), why=format.line(f"{name}: {failure}"))
         except OSError as error:

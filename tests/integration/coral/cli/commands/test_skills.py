@@ -3,15 +3,19 @@ them."""
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from levels import params
 from sample import make_run
 
 from coral.cli.run_data import skill_tests
+from coral.grader import candidate, sandbox
+from coral.grader.sandbox import LEVELS
 from workspace.knowledge import write_skill
 from workspace.layout import Layout
+from workspace.seal import Level
 
 Coral = Callable[..., tuple[int, str, str]]
 
@@ -59,6 +63,30 @@ def test_a_test_sees_a_copy_and_none_of_the_run(layout: Layout, coral: Coral, tm
     code, out, err = coral("skills", "--test")
     assert code == 0, out + err
     assert not (folder / "here").exists()
+
+
+def test_without_a_sandbox_nothing_runs(layout: Layout, coral: Coral, monkeypatch: pytest.MonkeyPatch) -> None:
+    skill(layout, "nosy", test__sh="true\n")
+    levels = list[str]()
+
+    def refuse(*_: object, seal: Sequence[str] = LEVELS, **__: object) -> None:
+        levels.extend(seal)
+        raise OSError("no sandbox works here")
+
+    monkeypatch.setattr(candidate, "run_candidate", refuse)
+    code, _, err = coral("skills", "--test")
+    assert (code, "no sandbox works here\n" in err, "not run without a sandbox" in err) == (1, True, True)
+    assert set(levels) == set(LEVELS) - {"none"}
+
+
+@pytest.mark.parametrize("level", params(Level.USER))
+def test_a_user_of_its_own_runs_them_too(
+    layout: Layout, coral: Coral, level: Level, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "SEALED", (level,))
+    skill(layout, "good", part__py="X = 1\n", test_a__py="import part\ndef test_x(): assert part.X == 1\n")
+    code, out, err = coral("skills", "--test")
+    assert code == 0, out + err
 
 
 def test_a_skill_that_is_swapped_while_its_tests_run_has_not_passed(
