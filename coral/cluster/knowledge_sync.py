@@ -128,8 +128,7 @@ class MirroredKnowledge(KnowledgeFolder):
         super().__init__(folder)
         self._kept, self._came, self._is_kept = kept, dict[str, str](), True
         if goes_on:
-            with contextlib.suppress(OSError, ValueError):  # it is not there: then all counts as changed
-                self._came = json.loads(kept.read_text("utf-8"))
+            self._came = _digests_in(kept)
             self.known = {name: sha for name, sha in self._came.items() if self.digest_of(name) is not None}
             return
         while self.changed():
@@ -150,6 +149,16 @@ class MirroredKnowledge(KnowledgeFolder):
                 unfinished.write_text(json.dumps(self._came), encoding="utf-8")
                 unfinished.replace(self._kept)
                 self._is_kept = True
+
+
+def _digests_in(kept: Path) -> dict[str, str]:
+    """Read what came from the run, by name. A file that is not there, or that somebody has changed, gives nothing: all
+    that lies on the node then counts as changed there."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        found = json.loads(kept.read_text("utf-8"))
+        if isinstance(found, dict):
+            return {name: digest for name, digest in found.items() if isinstance(digest, str)}
+    return {}
 
 
 def size_of(news: Iterable[Message]) -> int:

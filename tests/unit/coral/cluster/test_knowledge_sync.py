@@ -5,7 +5,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from coral.cluster.knowledge_sync import KnowledgeFolder, Merge, beside, digest, merge, take_here, take_there
+from coral.cluster.knowledge_sync import (
+    KnowledgeFolder,
+    Merge,
+    MirroredKnowledge,
+    beside,
+    digest,
+    merge,
+    take_here,
+    take_there,
+)
 
 
 @pytest.mark.parametrize(
@@ -170,3 +179,13 @@ def test_changes_are_all_found_before_the_first_is_sent(tmp_path: Path) -> None:
     (message,) = there.changed()
     take_here(here, message, "agent-1")
     assert [one["knowledge"] for one in news] == ["a.md"]
+
+
+@pytest.mark.parametrize("text", ["[]", '{"a.md": 1}', "{", "[" * 100_000])
+def test_a_spoiled_list_of_what_came_from_the_run_makes_all_of_the_node_changes(tmp_path: Path, text: str) -> None:
+    folder, kept = tmp_path / "notes", tmp_path / "knowledge.json"
+    folder.mkdir()
+    (folder / "a.md").write_text("1")
+    kept.write_text(text)
+    held = MirroredKnowledge(folder, kept, goes_on=True)
+    assert [message["knowledge"] for message in held.changed()] == ["a.md"]
