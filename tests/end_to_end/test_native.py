@@ -38,7 +38,7 @@ def printed(run: Run, agent: str) -> str:
 def loaded_from_another(run: Run) -> bool:
     """Whether an agent has loaded a skill that another one wrote."""
     loads = ((agent, other) for agent in AGENTS for other in AGENTS if other != agent)
-    return any(re.search(rf"loaded the skill by {other} after", printed(run, agent)) for agent, other in loads)
+    return any(re.search(rf"loaded the skill by {other}, up to", printed(run, agent)) for agent, other in loads)
 
 
 def sessions(run: Run) -> dict[str, set[str | None]]:
