@@ -60,6 +60,9 @@ def grade(
     base, if the order has one, lacks; `fetch`: returns the archive with a hash; `tell`: receives each event, `ended`
     in the last one; `is_last`: whether this worker runs no other grade."""
     base = _base()
+    _sweep(base / "grades")  # before anything is written: what a killed guard has left may fill the disk
+    _remove_unused(base)
+    _remove_excess(base / "archives", {order["archive"], order["base"]})
     archive = _kept(base / "archives", order["archive"], fetch)
     start, kit = spare_guard.start_of(_with_variables(order)), _kit(order["archive"], archive)
     guard = spare_guard.take(start, kit) or spare_guard.start_guard(base / "grades", start, kit)
@@ -70,9 +73,6 @@ def grade(
         for name in ("tmp", "artifacts"):
             (guard.place / name).mkdir()
         guard.begin(_placed(order, guard.place))
-        _sweep(base / "grades")  # while the grader starts, which takes longer
-        _remove_unused(base)
-        _remove_excess(base / "archives", {order["archive"], order["base"]})
         started = {"started": "", "pid": os.getpid()}
         if not guard.is_done(SHORT_SECONDS):
             tell(started)

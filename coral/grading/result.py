@@ -30,7 +30,7 @@ METRICS, NAME, TEXT = 100, 100, 1000  # entries; characters of a name and of a t
 REASON = 500  # characters
 TIMED_OUT = "it did not finish within its timeout: raise grader.timeout, or do less"
 SHOWN_KEYS = 8
-_READ = {"score", "metrics", "feedback"}
+_READ = {"score", "metrics", "feedback", "unread"}
 _FAILURES = {"error", "errors", "fail", "failure", "reason", "message"}  # as graders name what we call `failed`
 TAIL = 10_000  # bytes of output that the operator is shown
 
@@ -117,12 +117,12 @@ def _scored(data: Mapping[str, object], output: str) -> GradeResult:
 
 
 def _unread(data: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the names of what is neither score, metrics nor feedback, and of metrics that are no plain value."""
-    metrics = data.get("metrics")
-    inner = metrics if isinstance(metrics, dict) else {}
+    """Return the names of what is neither score, metrics nor feedback, and of metrics that are no plain value. Our own
+    runner gives the first ones as `unread`: any of them may be a key that has a meaning here."""
+    metrics, named = (found if isinstance(found, dict) else {} for found in (data.get("metrics"), data.get("unread")))
     beside = (name for name in data if name not in _READ)
-    lost = (f"metrics.{name}" for name, metric in inner.items() if not _is_plain(metric))
-    return tuple(one_line(name, NAME) for name in islice(chain(beside, lost), SHOWN_KEYS))
+    lost = (f"metrics.{name}" for name, metric in metrics.items() if not _is_plain(metric))
+    return tuple(one_line(name, NAME) for name in islice(chain(named, beside, lost), SHOWN_KEYS))
 
 
 def _no_score(data: Mapping[str, object]) -> str:

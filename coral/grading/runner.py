@@ -211,8 +211,9 @@ def _record(value: object) -> dict[str, object]:
 
 
 def _scored(value: Mapping[object, object]) -> dict[str, object]:
-    # Of other names, the names alone: `coral validate` says that nobody reads them.
-    beside = {str(name): value[name] if name in _NEXT_TO_SCORE else None for name in value if name != "score"}
+    beside = {name: value[name] for name in _NEXT_TO_SCORE if name in value}
+    if unread := [str(name) for name in value if name not in ("score", *_NEXT_TO_SCORE)]:
+        beside["unread"] = dict.fromkeys(unread)  # the names alone: `coral validate` shows them
     try:
         return {"score": finite_score(_scalar(value["score"])), **beside}
     except ValueError as error:

@@ -213,8 +213,10 @@ def test_a_node_removes_what_was_not_used_for_long_and_what_it_is_told(shipped, 
     monkeypatch.setattr(node, "_base", lambda: kept.parents[1])
     node.discard(["used", "unknown"])
     assert [other.exists() for other in others] == [True, False, True]
-    assert grade(order, checkout, archive)[1] == 0, "what this grade uses is not removed, however old"
+    assert grade(order, checkout, archive)[1] == 1
     assert [other.exists() for other in (kept, *others)] == [True, False, False, False]
+    os.utime(kept, (time.time() - node.KEPT_SECONDS / 2,) * 2)
+    assert grade(order, checkout, archive)[1] == 0
     assert kept.stat().st_mtime > time.time() - 60
 
 

@@ -50,6 +50,7 @@ def grade(folder: Path, code: str, args: Mapping[str, object] | None = None, kin
         ("Tensor(2.5)", 2.5, {}, ""),
         ("Result(2, {'n': Tensor(4), 'who': Path('a')}, 'good')", 2.0, {"n": 4, "who": "a"}, "good"),
         ("{'score': 1, 'metrics': {'a': 10**6000, 'b': True}}", 1.0, {"a": "a huge integer", "b": True}, ""),
+        ("{'score': 1, 'crashed': 0, 'again': True, 'output': 'x', 7: 1}", 1.0, {}, ""),
     ],
 )
 def test_every_kind_of_score(tmp_path, returned: str, score: float, metrics: object, feedback: str) -> None:
