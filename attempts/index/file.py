@@ -44,7 +44,7 @@ NO_FILE: Witness = (0, 0, 0)  # of a record that was read from no file
 
 
 def row_of(attempt: Attempt, witness: Witness) -> Row:
-    """Return the row of a record. `witness`: of the file that the record was read from, or NO_FILE."""
+    """Return the index row of a record. `witness`: inode, size and change time of the record's file, or NO_FILE."""
     number, order, *others = attrgetter(*FIELDS)(attempt)
     text = folded("\n".join(attrgetter(*TEXT_FIELDS)(attempt)))
     return (number, min(order, LARGEST), *others, *witness, numeric_metrics(attempt.metrics), text)
@@ -136,7 +136,8 @@ def foreign_database() -> Iterator[None]:
 
 
 def connect(folder: Path, patience: float = PATIENCE) -> sqlite3.Connection:
-    """Open the index to read it. Unusable if it cannot be trusted. `patience`: seconds to wait for a lock."""
+    """Open the index for reading. Raise Unusable if it is damaged, of another folder, or older than the machine's last
+    start. `patience`: seconds to wait for a lock."""
     connection = _connected(folder, "ro", patience)
     with _closed_if_unusable(connection):
         _check(connection, folder)

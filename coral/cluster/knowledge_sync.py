@@ -120,8 +120,8 @@ class KnowledgeFolder:
 
 
 class MirroredKnowledge(KnowledgeFolder):
-    """The side of a node. In a file it keeps what came from the run, for a launch that goes on where one was cut off:
-    what is still so was not changed here, and must not count as a version of this agent's."""
+    """A node's copy of the shared knowledge. A file on the node keeps the digests of what came from the run. A launch
+    that continues one that was cut off compares with them: only what differs was changed by its agent."""
 
     def __init__(self, folder: Path, kept: Path, *, goes_on: bool) -> None:
         """`kept`: the path of that file; `goes_on`: whether changes of the launch before may be unknown to the run."""

@@ -167,7 +167,8 @@ def _kept(folder: Path, sha: str, fetch: Callable[[str], bytes]) -> bytes:
 
 
 def _files(order: dict[str, Any], archive: bytes, base: bytes, checkout: bytes) -> Iterator[Entry]:
-    """Yield the files of a grade: the grader's, those of the base that the checkout shares, and its other ones."""
+    """Yield the files of a grade: those of the grader, those of the base that the checkout has unchanged, and those
+    that the checkout has changed or added."""
     yield from (entry for entry in entries(archive) if not entry.name.startswith(f"{KIT}/"))
     changes = entries(checkout)
     if base:

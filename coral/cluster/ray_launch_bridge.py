@@ -131,7 +131,7 @@ class RayLaunchBridge(LaunchBridge):
         return {**found, "launches": [self._shown(client, found["nodes"]) for client in clients]}
 
     def _shown(self, client: LaunchClient, nodes: list[dict[str, Any]]) -> dict[str, Any]:
-        """`nodes`: what each has free now."""
+        """Describe a launch for `coral cluster`. `nodes`: the nodes, each with the resources that are free on it."""
         agent, _, launch = client.asked["launch"].rpartition("/")
         return {
             "agent": agent,
@@ -144,8 +144,8 @@ class RayLaunchBridge(LaunchBridge):
         }
 
     def _why_waiting(self, client: LaunchClient, nodes: list[dict[str, Any]]) -> str:
-        """Return why a launch has no node yet. Ray does not say whether it waits for room or for its process to
-        start."""
+        """Return why a launch runs on no node yet. Ray does not tell whether resources are missing or the process is
+        still starting, so the free resources of the nodes decide."""
         fit = {node["NodeID"] for node in self._cluster.nodes if not self._refusal(client.asked, [node])}
         able = [node for node in nodes if node["id"] in fit]
         return why_waiting(client.asked["resources"], able) if client.waits == FULL and able else client.waits

@@ -119,8 +119,8 @@ def end_grade(layout: Layout, number: int) -> None:
 
 
 def end_published(layout: Layout, next_number: int, pending: Collection[int]) -> None:
-    """End the grades of published attempts that a supervisor was killed before it had ended: their checkouts are there
-    still. `next_number`: that of the next attempt; `pending`: the attempts that are not published. Blocks."""
+    """End the grades whose records are published and whose checkouts still exist: their supervisor was killed in
+    between. `next_number`: that of the next attempt; `pending`: the attempts that are not published. Blocks."""
     for folder in (layout.private / "grading").glob(f"*/{CANDIDATE}-*"):
         name = folder.parent.name
         if name.isdecimal() and int(name) < next_number and int(name) not in pending:

@@ -119,7 +119,7 @@ def _scored(data: Mapping[str, object], output: str) -> GradeResult:
 def _unread(data: Mapping[str, object]) -> tuple[str, ...]:
     """Return the names of what is neither score, metrics nor feedback, and of metrics that are no plain value. Our own
     runner gives the first ones as `unread`: any of them may be a key that has a meaning here."""
-    metrics, named = (found if isinstance(found, dict) else {} for found in (data.get("metrics"), data.get("unread")))
+    metrics, named = (value if isinstance(value, dict) else {} for value in (data.get("metrics"), data.get("unread")))
     beside = (name for name in data if name not in _READ)
     lost = (f"metrics.{name}" for name, metric in metrics.items() if not _is_plain(metric))
     return tuple(one_line(name, NAME) for name in islice(chain(named, beside, lost), SHOWN_KEYS))

@@ -213,8 +213,8 @@ def kill(identity: Identity, tag: str, table: ProcessTable | None = None) -> Non
 
 
 def kill_and_wait(identity: Identity, tag: str, table: ProcessTable | None = None) -> None:
-    """Kill a launch as `kill` does, and wait until none of its processes is left. Not for long: one that waits for a
-    disk ends when the disk answers."""
+    """Kill every process of a launch, and wait until they have ended, for at most KILL_SECONDS: one that waits for a
+    disk ends only when the disk answers."""
     deadline = time.monotonic() + KILL_SECONDS
     kill(identity, tag, table)
     while members(identity, tag, table) and time.monotonic() < deadline:

@@ -119,8 +119,8 @@ def pending(layout: Layout) -> TaskChanged | None:
 
 
 def withdraw(layout: Layout) -> None:
-    """Remove the task that was staged last. The caller has staged it, and holds the run's lock. One that was staged
-    before is in its place again."""
+    """Remove the task that was staged last; a task that was staged before it takes its place. Only the caller that has
+    staged it may do so, while it holds the run's lock."""
     if (staged := _newest(layout)) is not None:
         shutil.rmtree(staged, ignore_errors=True)
     if (before := _newest(layout)) is not None:
@@ -160,16 +160,16 @@ def install(layout: Layout) -> TaskChanged | None:
     run_context = context_of(layout, config, Roster(config, memory.members), baseline)
     for agent in old:
         if hub.is_whole(layout.clone(agent)):
-            with _where_agents_allow():
+            with _printed_if_blocked():
                 renew_instructions(run_context, agent, commit)
     return change
 
 
 @contextlib.contextmanager
-def _where_agents_allow() -> Iterator[None]:
-    """Say on standard error what an agent keeps from being written, by a folder in its place for example, and go on: no
-    supervisor could begin otherwise. An error that may be over at the next resume, as that of a full disk, is
-    raised."""
+def _printed_if_blocked() -> Iterator[None]:
+    """Print an error of writing an agent's file to standard error, and go on. An agent can cause it, as by a folder in
+    the place of the file, and would else keep every supervisor from beginning. Errors that pass by themselves, as of a
+    full disk, are raised: the next resume tries again."""
     try:
         yield
     except (OSError, WorkspaceError) as error:
@@ -231,7 +231,7 @@ def _install_checklist(layout: Layout, folder: Path) -> None:
     text = _text(staged)
     for shared in (layout.shared, *layout.shared_of("any", share=False).parent.glob("*")):
         if shared.is_dir():
-            with _where_agents_allow():
+            with _printed_if_blocked():
                 place(shared, layout.checklist.name, text)
     place(layout.private, layout.checklist.name, text)  # last: it shows that the agents have theirs
 

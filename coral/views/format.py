@@ -146,7 +146,7 @@ def usage(figures: Mapping[str, object]) -> str:
 
 
 def some_of(names: Sequence[str]) -> str:
-    """Format the first MAX_NAMED names: `a, b and c`, or `a, b, c, d and 3 more`."""
+    """Join names for a sentence: `a, b and c`. Of more than MAX_NAMED, count the rest: `a, b, c, d and 3 more`."""
     if len(names) > MAX_NAMED:
         return f"{', '.join(names[:MAX_NAMED])} and {len(names) - MAX_NAMED} more"
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
