@@ -40,7 +40,8 @@ MAY_IMPORT = {
     "coral.grading.handover": (),
     "coral.grading.foreign_code": (),
     "coral.grading.finite_score": (),
-    "coral.native.search.check_child": (),
+    "coral.public_check": ("coral.public_check",),
+    "coral.public_check.check_child": (),
     "coral.fleet": ("coral.fleet", "coral.errors", "attempts", "heartbeats"),
     "coral.config": (
         "coral.config",
@@ -62,8 +63,16 @@ MAY_IMPORT = {
         "workspace.layout",
     ),
     # With the last, its beats come as often as those of all others.
-    "coral.native": ("coral.native", "coral.codec", "attempts", "workspace", "heartbeats.interval"),
-    "coral.native.search.numeric": ("coral.native.search.numeric",),  # the numerical methods know nothing of agents
+    "coral.native": (
+        "coral.native",
+        "coral.codec",
+        "coral.public_check",
+        "attempts",
+        "workspace",
+        "heartbeats.interval",
+    ),
+    # The numerical methods know nothing of agents.
+    "coral.native.search.numeric": ("coral.native.search.numeric", "coral.public_check.candidate"),
     # The packages of the supervisor, from the ground up.
     "coral.processes": ("coral.processes", "workspace.layout"),
     "coral.processes.cgroup": (),
@@ -241,6 +250,7 @@ MAY_IMPORT = {
         "coral.notify.notifier",  # whether alerts can be sent from here
         "coral.agent_setup.prices",
         "coral.processes",
+        "coral.public_check",
         "coral.runs.reload",
         "coral.runs.rules",
         "coral.runs.task_files",
@@ -277,6 +287,7 @@ EMPTY_PACKAGES = (
     "coral.notify",
     "coral.preflight",
     "coral.processes",
+    "coral.public_check",
     "coral.reading",
     "coral.records",
     "coral.views",
@@ -377,6 +388,7 @@ PROCESSES = (
     "workspace.seal",
     "coral.native",
     "coral.processes.command",
+    "coral.public_check.check",
     "coral.runs.detach",
 )
 PROCESSES += ("coral.runtimes.scripted.steps", "workspace.cancellation", "coral.preflight.doctor")
@@ -401,7 +413,7 @@ BROAD = (
     "coral.cli",
     "coral.supervisor.perform",
     "coral.supervisor.gather",
-    "coral.native.search.check_child",
+    "coral.public_check.check_child",
     "coral.native.search.numeric.evolution",  # a damaged pickle may raise anything
     "coral.native.llm.plugins",
     "coral.native.own_code",

@@ -23,10 +23,10 @@ from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
 from coral.grading.sandbox import level_of_graders, places_of
 from coral.grading.venv import make
-from coral.native.search.check import CheckBroken, check_once
 from coral.notify.notifier import targets_of
 from coral.preflight.forecast import forecast
 from coral.preflight.task_changes import seed_change, uncommitted_text
+from coral.public_check.check import CheckBroken, check_once
 from coral.runtimes import registry
 from coral.runtimes.model import Runtime
 from coral.views.format import plural, some_of

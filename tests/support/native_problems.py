@@ -8,8 +8,9 @@ from typing import Any
 
 from coral.native.search.numeric.declarations import read_declarations
 from coral.native.search.numeric.finite_differences import FiniteDifferences
-from coral.native.search.numeric.problem import Measurement, OptimizationProblem
+from coral.native.search.numeric.problem import OptimizationProblem
 from coral.native.search.numeric.space import SearchSpace
+from coral.public_check.candidate import Measurement
 
 
 class MeasuredHere:

@@ -20,7 +20,7 @@ from coral.reading.run_folder import here
 
 TYPE_CHECKING = False  # as in typing, which takes long to import
 if TYPE_CHECKING:
-    from coral.native.search.numeric.problem import Measurement
+    from coral.public_check.candidate import Measurement
     from workspace.layout import Layout
 
 LONGEST = 4096  # bytes of the name of a check
@@ -43,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from coral.native.search.check import CheckBroken, check_once
+    from coral.public_check.check import CheckBroken, check_once
 
     limit = patience(args.timeout)
     with tempfile.TemporaryDirectory(prefix="coral-check-", ignore_cleanup_errors=True) as folder:

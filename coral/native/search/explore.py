@@ -20,7 +20,6 @@ from coral.native.options import Options
 from coral.native.output import Output
 from coral.native.run_view import AgentRunView
 from coral.native.search.bandit import gain, is_win
-from coral.native.search.check import CheckBroken, PublicCheck
 from coral.native.search.choose_family import is_every_second
 from coral.native.search.families import EVOLUTION, FAMILIES, format_title, suitable_families
 from coral.native.search.insight import findings
@@ -31,6 +30,7 @@ from coral.native.search.unchecked_search import next_step, propose
 from coral.native.situation import CandidateFound
 from coral.native.snapshots import Snapshots
 from coral.native.tool_error import ToolError
+from coral.public_check.check import CheckBroken, PublicCheck
 from heartbeats.interval import OwnInterval
 from workspace.errors import LockedError, SubmitError
 from workspace.submit import checkout

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from coral.native.search.numeric.compass import search_by_compass
 from coral.native.search.numeric.moves import MoveContext
-from coral.native.search.numeric.problem import EvaluatedPoint, Measurement, OptimizationProblem
+from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
 from coral.native.search.numeric.space import Vector
+from coral.public_check.candidate import Measurement
 
 if TYPE_CHECKING:  # numpy and scipy take half a second: they are loaded by the first search that needs them
     from coral.native.search.numeric.finite_differences import FiniteDifferences

@@ -11,8 +11,9 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from coral.native.search.numeric.problem import EvaluatedPoint, Measurement, OptimizationProblem
+from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
 from coral.native.search.numeric.space import Vector, changed
+from coral.public_check.candidate import Measurement
 
 STEP = 1e-7  # of a variable's scale: rounding and curvature then weigh about alike
 LONGER_STEP = 1e-3  # tried once, where no step changes the score: it may be rounded to a few digits

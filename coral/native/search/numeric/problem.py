@@ -6,36 +6,15 @@ The numerical methods work with points and costs; only `OptimizationProblem` tur
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf
 
-from coral.native.search.numeric.space import SearchSpace, Texts, Vector
+from coral.native.search.numeric.space import SearchSpace, Vector
+from coral.public_check.candidate import Measurement, Texts
 
 SAME = 1e-9  # relative: costs closer than this are one result
 PENALTY = 3.0  # cost of one unit of a broken constraint, when candidates are compared
 CHUNK_SECONDS = 0.25  # of measuring between two looks at the clock
 FEWEST = 4  # points that are measured together, however slow the check is
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """The result of the check for one candidate: its score, and how far it is inside each constraint (negative:
-    broken).
-
-    `error` is not empty if the check gave no usable result.
-    """
-
-    score: float = 0.0
-    slack: Sequence[float] = ()
-    error: str = ""
-
-    @cached_property
-    def worst(self) -> float:
-        return min(self.slack, default=0.0)
-
-    @property
-    def feasible(self) -> bool:
-        return not self.error and self.worst >= 0.0
 
 
 Measure = Callable[[Sequence[Texts]], list[Measurement]]  # of candidates, in order

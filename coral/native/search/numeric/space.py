@@ -13,6 +13,7 @@ from random import Random
 
 from coral.native.search.numeric.declarations import Declaration, declared_variables
 from coral.native.search.numeric.variables import VariableKind
+from coral.public_check.candidate import Texts
 
 LARGEST_FILE = 1_000_000  # characters; a larger file is data, not a candidate
 MOST_VARIABLES = 3000
@@ -27,7 +28,6 @@ LEFT_OUT = frozenset({".git", ".shared", "__pycache__", "AGENTS.md", "CLAUDE.md"
 DESCRIBED = 3  # changed values that a description names
 
 Vector = list[float]
-Texts = dict[str, str]
 
 
 def spans_magnitudes(low: float, high: float) -> bool:

@@ -8,7 +8,7 @@ from files import write_files
 
 from coral.config.load import load, write
 from coral.grading.once import grade_once
-from coral.native.search.check import PublicCheck
+from coral.public_check.check import PublicCheck
 
 NAMES = ("attempts", "heartbeats", "workspace")
 OWN = "import attempts, heartbeats, workspace\nSCORE = attempts.VALUE + heartbeats.VALUE + workspace.VALUE\n"

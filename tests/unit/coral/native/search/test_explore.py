@@ -18,9 +18,9 @@ from coral.native.search.episode import Episode
 from coral.native.search.explore import THREADS, Explorer, one_thread
 from coral.native.search.numeric import problem
 from coral.native.search.numeric.evolution import SMALL, Evolution, save_evolution
-from coral.native.search.numeric.problem import Measurement
 from coral.native.search.numeric.space import MOST_VARIABLES
 from coral.native.tool_error import ToolError
+from coral.public_check.candidate import Measurement
 
 SHAKE = Search(family="shake", start=None, why="")
 

@@ -6,7 +6,8 @@ import time
 import pytest
 from native_problems import problem, rosenbrock
 
-from coral.native.search.numeric.problem import EvaluatedPoint, Measurement, TimeUp
+from coral.native.search.numeric.problem import EvaluatedPoint, TimeUp
+from coral.public_check.candidate import Measurement
 
 
 def test_time_that_is_up_is_up():

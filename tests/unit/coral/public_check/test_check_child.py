@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from coral.grading.finite_score import finite_score
-from coral.native.search.check_child import ANSWER, LONGEST_ERROR, CandidateFiles, answer, read_result
+from coral.public_check.check_child import ANSWER, LONGEST_ERROR, CandidateFiles, answer, read_result
 
 
 def test_a_check_returns_a_number_or_a_score_with_slack():

@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from coral.native.search import check_child
-from coral.native.search.check_child import ANSWER, LENGTH
-from coral.native.search.numeric.problem import Measurement
-from coral.native.search.numeric.space import LEFT_OUT, Texts
+from coral.public_check import check_child
+from coral.public_check.candidate import Measurement, Texts
+from coral.public_check.check_child import ANSWER, LENGTH
 
+LEFT_OUT = {".git", ".shared", "__pycache__"}  # of the copy: a check needs none of these
 LARGEST_COPY = 20_000_000  # bytes of one file; larger ones are linked, not copied
 MOST_TIMEOUTS = 4  # without any answer; the check is then of no use
 START_SECONDS = 60.0  # for a check to be imported

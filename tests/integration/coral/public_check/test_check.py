@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from coral.native.search.check import CheckBroken, PublicCheck, copy_workspace
+from coral.public_check.check import CheckBroken, PublicCheck, copy_workspace
 
 PLAIN = "import json, os\ndef check(folder):\n    return json.load(open(os.path.join(folder, 'p.json')))['x']\n"
 
