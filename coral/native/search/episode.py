@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from random import Random
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from coral.native.search.families import FAMILIES, LOCAL, SCATTER, Family, hops
@@ -35,7 +36,7 @@ QUICK = 5e-4  # seconds of a measurement: a check that takes longer is timed for
 TIMING = 0.02  # of the episode's time, for that
 FEWEST = 4.0  # measurements, of the start among others, that an episode has time for
 LEADERS = 6  # of the new bests by a noisy check, the last that are measured again
-REPEATS = 16  # times, if the last POLISH of the episode suffices
+REPEATS = 100  # times, if the last POLISH of the episode suffices
 VALID_SHARE = 0.3  # of the episode's time, to find a point that the check accepts, where it rejects the start
 WIDEST = 3.0  # powers of ten by which ranges are wider for that
 LINE_PATIENCE = 12  # moves that gain nothing, after which a line that began anywhere is given up
@@ -95,11 +96,13 @@ class Episode:
         self._learn_noise()
         self._learn_pace()
         self.seconds = problem.seconds = max(self.seconds, FEWEST * problem.seconds_per_measurement)
-        gradients = are_gradients_affordable(problem, self.start.measurement)
+        noisy = bool(self.noisy)
+        gradients = are_gradients_affordable(problem, self.start.measurement, noisy)
         if gradients:
             self._take_time_for_descent()
         declared = problem.space.takes_declared(self.random)
-        self.local = LocalSearch(problem, self.chain, self.others, self.known, self.random, gradients, declared)
+        points = self.chain, self.others, self.known
+        self.local = LocalSearch(problem, *points, self.random, gradients, declared, noisy=noisy)
         problem.best = None
         if self.chain != self.start.point:
             self.current = problem.measured(self.chain)
@@ -143,7 +146,8 @@ class Episode:
         """Measure the last bests and the candidate again, and return the best by the mean: the best of many noisy
         measurements is the luckiest. Its score is the mean, its slack the worst."""
         problem, start = self.problem, self.start.point
-        points = [best.point for best in (*self.bests[-LEADERS:], candidate) if best.point != start] or [start]
+        leaders = (*self.bests[-LEADERS:], *self.local.centres[-LEADERS:], candidate)
+        points = [leader.point for leader in leaders if leader.point != start] or [start]
         affordable = int(POLISH * self.seconds / max(problem.seconds_per_measurement, 1e-9))
         points = points[-max(1, affordable // 2) :]
         repeats = max(1, min(REPEATS, affordable // len(points)))
@@ -153,9 +157,7 @@ class Episode:
             measured = problem.measure([point] * repeats)
             worst = max(measured, key=lambda measurement: (bool(measurement.error), -measurement.worst))
             means.append(
-                EvaluatedPoint(
-                    point, replace(worst, score=sum(measurement.score for measurement in measured) / repeats)
-                )
+                EvaluatedPoint(point, replace(worst, score=fmean(measurement.score for measurement in measured)))
             )
         return min(means, key=problem.rank)
 
@@ -300,7 +302,7 @@ class Episode:
                 point = self.best.point if near else restart(self.local.context, self.best.point)
             evolution.scales = self.local.context.scales
             evolution.begin(point, kind, self.random, self.problem.affordable(GENERATION_SHARE))
-        descend = self.local.descend if self.local.differences is not None else None
+        descend = self.local.descend if self.local.can_descend else None
         return evolution.run(self.problem, descend, lambda: self.on_generation(evolution))
 
     def _merit_of_others(self) -> float:

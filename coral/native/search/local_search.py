@@ -21,20 +21,21 @@ WITHOUT_CONSTRAINTS = 1e-8  # while exploring: L-BFGS gains little in each of ma
 FEW = 0.34  # of the reals: so many are optimized alone before all of them
 SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
 AFFORDABLE = 4.0  # gradients that an episode must have time for, if gradients are to be used
-WITH_CONSTRAINTS = 12.0  # the same where there are constraints, which take more steps
+WITH_CONSTRAINTS = 12.0  # the same where there are constraints, which take more steps, or a surrogate takes their place
 TURNS = 4
 
 
-def are_gradients_affordable(problem: OptimizationProblem, start: Measurement) -> bool:
-    """Return whether an episode has time for several gradients by finite differences. Each takes one measurement for
-    each real variable."""
-    gradients = WITH_CONSTRAINTS if start.slack else AFFORDABLE
+def are_gradients_affordable(problem: OptimizationProblem, start: Measurement, noisy: bool) -> bool:
+    """Return whether an episode has time for several gradients by finite differences, each of which takes one
+    measurement for each real variable; if the check is `noisy`, whether it has time for a surrogate."""
+    gradients = WITH_CONSTRAINTS if start.slack or noisy else AFFORDABLE
     return problem.seconds_per_measurement * len(problem.space.reals) * gradients < problem.seconds
 
 
 class LocalSearch:
     """Finds local optima near points. `differences`: None if gradients cannot be had: no variable is real, or the check
-    is too slow (`gradients` is false).
+    is noisy, or too slow (`gradients` is false). `by_surrogate`: whether a surrogate takes their place because it is
+    noisy; `centres`: the steps of these searches.
 
     Ranges and scales are taken from points: the current one, those of other agents, and others that are known. Moves
     take them from declared bounds if `declared`; local searches never do, for their steps have to be small.
@@ -49,13 +50,22 @@ class LocalSearch:
         random: Random,
         gradients: bool,
         declared: bool = False,
+        *,
+        noisy: bool = False,
     ) -> None:
         space, points = problem.space, [current, *others, *known]
         self.problem, self.random, self.scales = problem, random, space.scales(points)
-        self.differences = self._differences_in(space.reals) if space.reals and gradients else None
+        self.differences = self._differences_in(space.reals) if space.reals and gradients and not noisy else None
+        self.by_surrogate = bool(space.reals) and gradients and noisy
+        self.centres: list[EvaluatedPoint] = []
         ranges, wide = space.ranges(points, declared=declared), space.scales(points, declared=declared)
         self.context = MoveContext(problem, ranges, wide, others, random)
         self.gains: list[float] = []  # of the local searches, in merit
+
+    @property
+    def can_descend(self) -> bool:
+        """Whether `descend` searches the reals; if not, compass search does."""
+        return self.differences is not None or self.by_surrogate
 
     def settle(self, moved: EvaluatedPoint, before: Vector) -> EvaluatedPoint:
         """Optimize only the real variables that a move has changed, and return the point found. Their gradient costs
@@ -74,16 +84,15 @@ class LocalSearch:
         merit = self.problem.merit
         if start.measurement.error or self._is_hopeless(merit(start.measurement), target):
             return start
-        current = start
-        space = self.problem.space
-        discrete = space.discrete if self.differences is not None else range(len(space))
+        current, space = start, self.problem.space
+        discrete = space.discrete if self.can_descend else range(len(space))
         for _ in range(TURNS):
             before = current
             current = self.descend(current, target)
             if not discrete or (target is not None and self.problem.merit(current.measurement) > target):
                 break
             current = self.compass(current, discrete)
-            if current is before or self.differences is None:
+            if current is before or not self.can_descend:
                 break
         self.gains.append(merit(start.measurement) - merit(current.measurement))
         return current
@@ -96,6 +105,11 @@ class LocalSearch:
 
     def descend(self, start: EvaluatedPoint, target: float | None = None) -> EvaluatedPoint:
         """Return the local optimum in the reals near a point."""
+        if self.by_surrogate and not start.measurement.error:
+            from coral.native.search.numeric.surrogate import search_by_surrogate
+
+            reals, keep = self.problem.space.reals, self.centres.append
+            return search_by_surrogate(self.problem, start, reals, self.scales, self.random, keep)
         precision = ROUGH if start.measurement.slack else WITHOUT_CONSTRAINTS
         return self._descend(start, self.differences, precision=precision, target=target)
 

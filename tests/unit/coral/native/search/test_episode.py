@@ -190,6 +190,22 @@ def test_of_a_noisy_check_the_best_mean_is_the_candidate(clock, family):
     assert found.measurement.score == pytest.approx(bowl(found.point), abs=0.45)
 
 
+@pytest.mark.parametrize("family", ["descent", "shake", "scatter"])
+def test_a_noisy_check_is_searched_by_a_surrogate(clock, family):
+    """A difference over a small step shows nothing but noise here: by those, a descent ends above 1."""
+    noise = Random(3)
+    _, found = run_episode(clock, lambda x: bowl(x) + noise.gauss(0.0, 0.5), [3.0] * 6, family, 2.0)
+    assert bowl(found.point) < 0.1
+
+
+def test_a_noisy_check_that_is_slow_is_searched_by_compass(clock):
+    """With few measurements for each variable, a surrogate learns too little."""
+    noise = Random(3)
+    episode, found = run_episode(clock, lambda x: bowl(x) + noise.gauss(0.0, 0.1), [3.0] * 6, "shake", 5.0, takes=0.1)
+    assert not episode.local.can_descend
+    assert bowl(found.point) < bowl([3.0] * 6)
+
+
 @pytest.mark.parametrize(("known", "measured"), [(None, 2), (False, 1)])
 def test_a_check_that_is_not_noisy_costs_one_more_measurement_of_the_start(clock, known, measured):
     seen = []
