@@ -162,6 +162,7 @@ MAY_IMPORT = {
     "coral.cluster.remote_launch": ("coral.cluster", "attempts.files"),
     "coral.cluster.host": ("coral.cluster", "coral"),
     "coral.grading": (
+        "coral.cluster.archive",
         "coral.cluster.keeper",
         "coral.cluster.wire",
         "coral.grading",

@@ -21,16 +21,38 @@ _AT_ONCE = 16 * MEGABYTE  # bytes of objects that one git process is asked for
 _LONGEST_COMMIT = MEGABYTE
 _TREE, _LINK, _SCRIPT, _FILE = b"40000", b"120000", b"100755", b"100644"
 
+Entry = tuple[bytes, bytes, str]  # of a tree: mode, name and id
+
 
 def check_genuine(hub: Path, commit: str, folder: Path) -> None:
     """Check the files of `commit` in `folder`. Unacceptable names an object that differs from its id; GitError if one
     is missing."""
+    tree = tree_of_commit(hub, commit)
+    if _id_of_folder(os.fsencode(folder), len(commit)) != tree:
+        _check_objects(hub, tree)
+
+
+def tree_of_commit(hub: Path, commit: str) -> str:
+    """Return the id of a commit's tree. Unacceptable if the commit differs from its id."""
     body = _commit_body(hub, commit)
     header = parse_header(body)
     if _id("commit", body, len(commit)) != commit or header is None:
         raise _foreign("commit", commit)
-    if _id_of_folder(os.fsencode(folder), len(commit)) != header.tree:
-        _check_objects(hub, header.tree)
+    return header.tree
+
+
+def entry_of(name: bytes, mode: int, content: bytes, length: int) -> Entry:
+    """Return the entry of a file, or of a link, whose content is its target. `mode`: as in `os.stat_result.st_mode`;
+    `length`: how long the ids of this repository are."""
+    kind = _LINK if stat.S_ISLNK(mode) else _SCRIPT if mode & stat.S_IXUSR else _FILE
+    return kind, name, _id("blob", content, length)
+
+
+def entry_of_folder(name: bytes, entries: Iterable[Entry], length: int) -> Entry:
+    """Return the entry of a folder that has these entries, whose id is that of its tree."""
+    listed = sorted(entries, key=lambda entry: entry[1] + b"/" * (entry[0] == _TREE))
+    tree = b"".join(b"%s %s\0%s" % (mode, name, bytes.fromhex(id)) for mode, name, id in listed)
+    return _TREE, name, _id("tree", tree, length)
 
 
 def _id(kind: str, content: bytes, length: int) -> str:
@@ -54,21 +76,17 @@ def _commit_body(hub: Path, commit: str) -> bytes:
 
 def _id_of_folder(folder: bytes, length: int) -> str:
     """Return the id of the tree with these files, as git would compute it."""
-    entries = []
     with os.scandir(folder) as found:
         inside = list(found)  # closed before the folders in it are read: a candidate's may be hundreds deep
+    entries: list[Entry] = []
     for entry in inside:
         if entry.is_dir(follow_symlinks=False):
-            entries.append((entry.name + b"/", _TREE, entry.name, _id_of_folder(entry.path, length)))
+            entries.append((_TREE, entry.name, _id_of_folder(entry.path, length)))
             continue
-        if entry.is_symlink():
-            mode, content = _LINK, os.fsencode(Path(os.fsdecode(entry.path)).readlink())
-        else:
-            executable = entry.stat(follow_symlinks=False).st_mode & stat.S_IXUSR
-            mode, content = _SCRIPT if executable else _FILE, _content(entry.path)
-        entries.append((entry.name, mode, entry.name, _id("blob", content, length)))
-    listed = (b"%s %s\0%s" % (mode, name, bytes.fromhex(id)) for _, mode, name, id in sorted(entries))
-    return _id("tree", b"".join(listed), length)
+        link = os.fsencode(Path(os.fsdecode(entry.path)).readlink()) if entry.is_symlink() else None
+        content = _content(entry.path) if link is None else link
+        entries.append(entry_of(entry.name, entry.stat(follow_symlinks=False).st_mode, content, length))
+    return entry_of_folder(b"", entries, length)[2]
 
 
 def _content(path: bytes) -> bytes:

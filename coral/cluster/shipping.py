@@ -1,6 +1,8 @@
-"""Packs what a grade needs on a node: the grader's files with the modules of Coral that run them, and the checkout.
+"""Packs what a grade needs on a node: the grader's files with the modules of Coral that run them, and the candidate's
+files.
 
-Of a checkout only what differs from a base is sent: an earlier checkout, which nodes keep by its hash.
+The candidate's files are an archive already, or a checkout. Of these only what differs from a base is sent: the files
+of an earlier candidate, which nodes keep by their hash.
 """
 
 import hashlib
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coral.cluster.archive import pack
+from coral.cluster.archive import CANDIDATE, Entry, entries, pack, read
 from coral.grading.parts import PACKAGE, PARTS
 
 # The guard and what it imports, beside what runs a grader.
@@ -26,13 +28,14 @@ _GUARD = (
 )
 _NOT_PACKED = frozenset({"__pycache__", ".git"})  # of the grader's files; a checkout has what its commit has
 MOST_BASES = 4
-SMALL = 64 << 10  # bytes of a checkout that is sent whole
+SMALL = 64 << 10  # bytes of a candidate's files that are sent whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """A checkout as it is sent. `changes`: an archive of what differs from the archive `base`, or of the whole where
-    that is empty; `removed`: what the base alone has; `outdated`: the hash of a base that is not used any more."""
+    """A candidate's files as they are sent. `changes`: an archive of what differs from the archive `base`, or of all
+    where that is empty; `removed`: what the base alone has; `outdated`: the hash of a base that is not used any
+    more."""
 
     base_sha: str = ""
     base: bytes = b""
@@ -50,7 +53,7 @@ class _Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """A file, folder or link of a checkout. `content`: the hash of a file, the target of a link, empty for a folder;
+    """A file, folder or link of a candidate. `content`: the hash of a file, the target of a link, empty for a folder;
     `size`: the bytes of a file, else 0. What equals the base's at the same path is not sent."""
 
     mode: int
@@ -69,43 +72,43 @@ class Shipping:
         with self._lock:
             state = _state(private)
             if private not in self._packed or self._packed[private][0] != state:
-                data = pack(_listed(_sources(private), _NOT_PACKED))
+                data = pack(read(_listed(_sources(private), _NOT_PACKED)))
                 self._packed[private] = state, digest(data), data
             _, sha, data = self._packed[private]
             return sha, data
 
-    def checkout(self, order: dict[str, Any]) -> bytes:
-        return pack(_listed(_candidate(order)))
+    def candidate(self, order: dict[str, Any]) -> bytes:
+        return pack(_candidate(order))
 
     def parcel(self, order: dict[str, Any]) -> Parcel:
-        """Pack a checkout against the base that it differs from least. If that is by more than half of its bytes, the
-        checkout itself becomes a base, instead of the one that was not used for longest."""
-        listed = list(_listed(_candidate(order)))
-        states = [path.lstat() for _, path in listed]
-        if sum(state.st_size for state in states if stat.S_ISREG(state.st_mode)) <= SMALL:
-            return Parcel(changes=pack(listed))
-        files = {name: (path, _file(path)) for name, path in listed}
-        here, size = {name: file for name, (_, file) in files.items()}, sum(file.size for _, file in files.values())
+        """Pack a candidate's files against the base that they differ from least. If that is by more than half of their
+        bytes, they become a base themselves, instead of the one that was not used for longest."""
+        found = _candidate(order)
+        size = sum(len(entry.content) for entry in found if stat.S_ISREG(entry.mode))
+        if size <= SMALL:
+            return Parcel(changes=pack(found))
+        here = {entry.name: _file(entry) for entry in found}
         with self._lock:
             base = min(self._bases, key=lambda base: _differing(here, base.files), default=None)
             outdated = ""
             if base is None or _differing(here, base.files) > size / 2:
-                data = self.checkout(order)
+                data = pack(found)
                 base = _Base(sha=digest(data), data=data, files=here)
                 outdated = self._bases.pop(0).sha if len(self._bases) == MOST_BASES else ""
             self._bases = [*(other for other in self._bases if other is not base), base]
-        changed = [(name, path) for name, (path, file) in files.items() if base.files.get(name) != file]
         return Parcel(
             base_sha=base.sha,
             base=base.data,
-            changes=pack(changed),
-            removed=tuple(sorted(base.files.keys() - files.keys())),
+            changes=pack(entry for entry in found if base.files.get(entry.name) != here[entry.name]),
+            removed=tuple(sorted(base.files.keys() - here.keys())),
             outdated=outdated,
         )
 
 
-def _candidate(order: dict[str, Any]) -> dict[str, Path]:
-    return {"candidate": Path(order["places"]["candidate"])}
+def _candidate(order: dict[str, Any]) -> list[Entry]:
+    """Read the files of the candidate, under the name that their folder has on a node."""
+    place = Path(order["places"][CANDIDATE])
+    return entries(place.read_bytes()) if place.is_file() else list(read(_listed({CANDIDATE: place})))
 
 
 def _differing(files: Mapping[str, _File], base: Mapping[str, _File]) -> int:
@@ -118,12 +121,11 @@ def _size_of_other(files: Mapping[str, _File], others: Mapping[str, _File]) -> i
     return sum(file.size for name, file in files.items() if others.get(name) != file)
 
 
-def _file(path: Path) -> _File:
-    status = path.lstat()
-    if stat.S_ISLNK(status.st_mode):
-        return _File(mode=status.st_mode, content=str(path.readlink()), size=0)
-    content = digest(path.read_bytes()) if stat.S_ISREG(status.st_mode) else ""
-    return _File(mode=status.st_mode, content=content, size=status.st_size if content else 0)
+def _file(entry: Entry) -> _File:
+    if stat.S_ISLNK(entry.mode):
+        return _File(mode=entry.mode, content=os.fsdecode(bytes(entry.content)), size=0)
+    content = digest(entry.content) if stat.S_ISREG(entry.mode) else ""
+    return _File(mode=entry.mode, content=content, size=len(entry.content))
 
 
 def _sources(private: Path) -> dict[str, Path]:
@@ -159,5 +161,5 @@ def _below(folder: Path, name: str, left_out: Collection[str]) -> Iterable[tuple
                 yield from _below(Path(entry.path), f"{name}/{entry.name}", left_out)
 
 
-def digest(data: bytes) -> str:
+def digest(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()

@@ -118,7 +118,7 @@ class SlurmBridge(Bridge):
             (place / KEY).write_text(key, "utf-8")
             data = json.dumps({**order, "archive": sha, "base": ""}).encode()
             write_bytes(place / slurm_job.ORDER, data, durable=False)
-            write_bytes(place / slurm_job.CHECKOUT, self._shipping.checkout(order), durable=False)
+            write_bytes(place / slurm_job.CHECKOUT, self._shipping.candidate(order), durable=False)
             (place / slurm_job.EVENTS).touch()  # a client of NFS that finds no file may believe so for a minute
             while isinstance(handle := self._submitted(place, order, resources), str):
                 if not self.is_waited_for(key, handle, RETRY_SECONDS):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from attempts.files import write_bytes
 from attempts.record import Kind
+from coral.cluster.archive import CANDIDATE, Entry, pack
 from coral.cluster.wire import GRADE_LOG
 from coral.config.load import Config
 from coral.fleet.actions import CheckOut, StartGrader
@@ -37,7 +38,7 @@ from workspace.layout import Layout, folder_of_runs
 from workspace.owner import CANDIDATES
 from workspace.plain_file import folder_of, read_plain
 
-CANDIDATE = "candidate"
+FOLDER_MODE = 0o755  # of the candidate's folder on a node, as others there have it
 ARTIFACT_BYTES, MOST_ARTIFACTS = 10 << 20, 100  # of one grade
 MOST_NAMES = 1000  # that are read of its folder: a candidate may have made millions
 OUTPUT = (STDOUT, STDERR, GRADE_LOG, RESULT, SPEC, BEATS)  # what stays of the folder of a grade
@@ -56,9 +57,24 @@ def prepare_grade(
     folder = layout.grading(grade.number)
     _empty(folder)
     command = grade_command(layout, config, grade, venv, private)
-    checkout(layout.hub, grade.commit, _candidate(folder, grade.launch))
+    make_workspace(command, layout.hub, grade.commit)
     prepare_folder(command)
     return command
+
+
+def make_workspace(command: GradeCommand, hub: Path, commit: str) -> None:
+    """Check the commit out where the grader looks for it. For a grader on a cluster, put an archive there if the files
+    can be read without a checkout: the node has to write them, and to write them here as well would take as long
+    again. Raises what `checkout` raises. Blocks."""
+    from workspace.export import export  # late, because most runs have no cluster, and it imports tarfile
+
+    files = None if command.bridge is None else export(hub, commit)
+    if files is None:
+        checkout(hub, commit, command.workspace)
+        return
+    top = Entry(CANDIDATE, stat.S_IFDIR | FOLDER_MODE, memoryview(b""))
+    below = (Entry(f"{CANDIDATE}/{file.name}", file.mode, memoryview(file.content)) for file in files)
+    write_bytes(command.workspace, pack((top, *below)), durable=False)
 
 
 def grade_command(

@@ -17,6 +17,7 @@ from coral.cluster.keeper import BridgeKeeper
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.fleet.events import Outcome
+from coral.grading.checkout import make_workspace
 from coral.grading.command import GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import copy_grader_files, kind_of
 from coral.grading.limits import CHECK_SECONDS, GradeCheck, pause_after
@@ -45,11 +46,6 @@ def grade_once(
     """
     copy_grader_files(config.grader, config.folder, folder / "grader")
     venv = venv or make(config, folder / "venvs")
-    try:
-        commit = hub.create(folder / "hub.git", config.seed)
-        hub.checkout(folder / "hub.git", commit, folder / "checkout")
-    except GitError as error:
-        raise CoralError(str(error), error.hint) from error
     private, runs = folder / "grader", Path(config.workspace.runs)
     place = GradePlace(
         workspace=folder / "checkout",
@@ -63,6 +59,10 @@ def grade_once(
         task=(config.task.name, config.task.description),
     )
     command = kind_of(config.grader).command(config.grader, place)
+    try:
+        make_workspace(command, folder / "hub.git", hub.create(folder / "hub.git", config.seed))
+    except GitError as error:
+        raise CoralError(str(error), error.hint) from error
     prepare_folder(command)
     return run_grader(command, config.grader.timeout if timeout is None else timeout)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coral.cluster import wire
+from coral.cluster.archive import CANDIDATE
 from coral.cluster.keeper import BridgeKeeper
 from coral.config.cluster import RayResources, RaySection, SlurmSection
 from coral.config.model import GraderSection
@@ -144,7 +145,7 @@ def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[
         "streams": (STDOUT, STDERR),
         "beats": BEATS,
         "result": RESULT,
-        "places": {"candidate": str(place.workspace), "private": str(place.private), "": str(place.folder)},
+        "places": {CANDIDATE: str(place.workspace), "private": str(place.private), "": str(place.folder)},
     }
     return {
         "order": order,

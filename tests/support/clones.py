@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from workspace.errors import Unacceptable
 from workspace.git import load
 from workspace.gitenv import FLAGS, environment, identity
 from workspace.layout import Layout, create, new_run
+from workspace.loose_object import object_file
 
 
 def git(folder: Path, *arguments: str, data: str = "", **variables: str) -> str:
@@ -119,3 +121,17 @@ def wrap_git(folder: Path, monkeypatch: pytest.MonkeyPatch, line: str = 'echo "$
 def verbs(log: Path) -> list[str]:
     """Return the commands of git that were run, in the order of their names."""
     return sorted(line.split()[len(FLAGS)] for line in log.read_text().splitlines())
+
+
+def committed(store: Path, files: Path) -> str:
+    """Commit the files of a folder to a hub; return the id."""
+    places = {"GIT_DIR": str(store), "GIT_WORK_TREE": str(files), "GIT_INDEX_FILE": str(store.parent / "index")}
+    git(files, "add", "-A", **places)
+    return git(store, "commit-tree", git(files, "write-tree", **places), "-m", "x")
+
+
+def overwrite(store: Path, id: str, kind: str, content: bytes) -> None:
+    """Put another content in the place of an object of a hub."""
+    path = object_file(store / "objects", id)
+    path.chmod(0o644)
+    path.write_bytes(zlib.compress(b"%s %d\0%s" % (kind.encode(), len(content), content)))

@@ -2,18 +2,16 @@
 
 import os
 import resource
-import zlib
 from hashlib import sha1
 from pathlib import Path
 
 import pytest
-from clones import git
+from clones import committed, git, overwrite
 from files import write_files
 
 from workspace import hub
 from workspace.errors import GitError, Unacceptable
 from workspace.genuine import check_genuine
-from workspace.loose_object import object_file
 
 FILES = {"a.txt": "honest\n", "b/c.sh": "#!/bin/sh\n", "b.txt": "b", "b-c": "1", "ü/n": "2"}
 
@@ -27,18 +25,6 @@ def made(tmp_path: Path) -> tuple[Path, Path]:
     (files / "link").symlink_to("a.txt")
     (files / "gone").symlink_to("nowhere/at/all")
     return tmp_path / "hub.git", files
-
-
-def committed(store: Path, files: Path) -> str:
-    places = {"GIT_DIR": str(store), "GIT_WORK_TREE": str(files), "GIT_INDEX_FILE": str(store.parent / "index")}
-    git(files, "add", "-A", **places)
-    return git(store, "commit-tree", git(files, "write-tree", **places), "-m", "x")
-
-
-def overwrite(store: Path, id: str, kind: str, content: bytes) -> None:
-    path = object_file(store / "objects", id)
-    path.chmod(0o644)
-    path.write_bytes(zlib.compress(b"%s %d\0%s" % (kind.encode(), len(content), content)))
 
 
 @pytest.mark.parametrize("packed", [False, True])

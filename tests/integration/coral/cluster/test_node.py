@@ -103,7 +103,7 @@ def shipped(tmp_path, monkeypatch):
         order = kind_of(grader).command(grader, place).spec["order"]
         shipping = Shipping()
         sha, archive = shipping.archive(private)
-        return {**order, "archive": sha, "base": ""}, shipping.checkout(order), archive
+        return {**order, "archive": sha, "base": ""}, shipping.candidate(order), archive
 
     return ship
 
@@ -197,7 +197,7 @@ def test_a_checkout_is_what_its_base_and_its_changes_are_together(shipped, tmp_p
     assert [event["ended"]["code"] for event in events if "ended" in event] == [0, 0, 0]
     assert fetched == [2, 0, 0]
     copied = {**order, "places": {**order["places"], "candidate": str(out)}}
-    assert shipping.checkout(copied) == shipping.checkout(order)
+    assert shipping.candidate(copied) == shipping.candidate(order)
 
 
 def test_a_node_removes_what_was_not_used_for_long_and_what_it_is_told(shipped, tmp_path, monkeypatch):

@@ -6,10 +6,17 @@ from pathlib import Path
 
 import pytest
 from files import write_files
+from grade_places import place_in
 from levels import open_to_others
 
+from coral.cluster.archive import entries
+from coral.cluster.shipping import Shipping
+from coral.config.cluster import RaySection
+from coral.config.model import GraderSection
 from coral.grading import checkout
 from coral.grading.checkout import ARTIFACT_BYTES, KEPT_BYTES, MOST_ARTIFACTS, end_grade, keep_artifacts
+from coral.grading.kinds import kind_of
+from workspace import hub
 from workspace.layout import Layout
 
 OUTPUT = ["beats.jsonl", "cluster.log", "result.json", "spec.json", "stderr", "stdout"]
@@ -136,3 +143,20 @@ def test_a_folder_that_its_grade_has_closed_is_emptied(layout: Layout, tmp_path:
             os._exit(0)
     os.waitpid(child, 0)
     assert sorted(path.name for path in layout.grading(3).iterdir()) == OUTPUT
+
+
+@pytest.mark.parametrize("attributes", ["", "*.txt text eol=crlf\n"])
+def test_for_a_node_the_files_are_packed_where_that_is_possible(tmp_path: Path, attributes: str) -> None:
+    """Else they are checked out; what is sent has the same files either way."""
+    seed = {"a.txt": "1\n", "b/c.sh": "#!/bin/sh\n"} | ({".gitattributes": attributes} if attributes else {})
+    commit = hub.create(tmp_path / "hub.git", write_files(tmp_path / "seed", seed))
+    grader = GraderSection(entry="grade.py:grade", executor="ray", ray=RaySection(address="127.0.0.1:6379"))
+    command = kind_of(grader).command(grader, place_in(tmp_path))
+    checkout.make_workspace(command, tmp_path / "hub.git", commit)
+    assert command.workspace.is_dir() == bool(attributes)
+    hub.checkout(tmp_path / "hub.git", commit, tmp_path / "out")
+    sent, wanted = (
+        {entry.name: (entry.mode, bytes(entry.content)) for entry in entries(Shipping().candidate(order))}
+        for order in ({"places": {"candidate": str(folder)}} for folder in (command.workspace, tmp_path / "out"))
+    )
+    assert sent == wanted

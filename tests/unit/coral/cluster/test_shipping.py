@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from coral.cluster.archive import entries, unpack
+from coral.cluster.archive import entries, pack, unpack
 from coral.cluster.shipping import MOST_BASES, SMALL, Parcel, Shipping, digest
 
 
@@ -15,7 +15,7 @@ def write(folder: Path, order: tuple[str, ...]) -> Path:
 
 
 def checkout(folder: Path) -> bytes:
-    return Shipping().checkout({"places": {"candidate": str(folder)}})
+    return Shipping().candidate({"places": {"candidate": str(folder)}})
 
 
 def test_neither_the_order_nor_the_time_in_which_files_are_made_matters(tmp_path: Path) -> None:
@@ -67,6 +67,18 @@ def test_of_a_checkout_what_differs_from_its_base_is_sent(tmp_path: Path) -> Non
         ("candidate/a", 0o111, b"2"),
         ("candidate/new", 0o111, b"a"),
     ]
+
+
+def test_files_that_are_an_archive_already_are_sent_as_those_of_a_checkout(tmp_path: Path) -> None:
+    folder = write(tmp_path / "a", ("x/1.txt", "2.txt"))
+    (folder / "big").write_bytes(bytes(SMALL))
+    shipping, archive = Shipping(), tmp_path / "archive"
+    archive.write_bytes(pack(entries(checkout(folder))))
+    from_archive = parcel(shipping, archive)
+    (folder / "2.txt").write_text("other")
+    from_folder = parcel(shipping, folder)
+    assert from_folder.base_sha == from_archive.base_sha
+    assert [entry.name for entry in entries(from_folder.changes)] == ["candidate/2.txt"]
 
 
 def test_what_differs_too_much_becomes_a_base_itself_instead_of_the_one_longest_unused(tmp_path: Path) -> None:
