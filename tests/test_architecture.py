@@ -152,7 +152,9 @@ MAY_IMPORT = {
         "coral.cluster.archive",
         "coral.cluster.guard_protocol",
         "coral.cluster.spare_guard",
+        "coral.cluster.spread_folders",
     ),
+    "coral.cluster.spread_folders": (),
     "coral.cluster.node_report": ("coral.cluster.node",),
     "coral.cluster.spare_guard": ("coral.cluster.guard_protocol",),
     "coral.cluster.shipping": ("coral.cluster.archive", "coral.grading.parts"),
@@ -164,6 +166,7 @@ MAY_IMPORT = {
     "coral.grading": (
         "coral.cluster.archive",
         "coral.cluster.keeper",
+        "coral.cluster.spread_folders",
         "coral.cluster.wire",
         "coral.grading",
         "coral.grader.remove_tree",
@@ -345,7 +348,7 @@ STDLIB_ONLY += (
 )
 STDLIB_ONLY += ("coral.cluster.remote_grade", "coral.cluster.guard", "coral.cluster.slurm_job")
 STDLIB_ONLY += ("coral.cluster.node", "coral.cluster.spare_guard", "coral.cluster.guard_protocol")
-STDLIB_ONLY += ("coral.cluster.guard_server", "coral.cluster.node_report")
+STDLIB_ONLY += ("coral.cluster.guard_server", "coral.cluster.node_report", "coral.cluster.spread_folders")
 STDLIB_ONLY += ("coral.cluster.remote_launch", "coral.cluster.program_end")
 STDLIB_ONLY += ("coral.cluster.host", "coral.cluster.launch_guard")
 STDLIB_ONLY += ("coral.cli.commands.revert", "coral.cli.commands.checkout")

@@ -28,6 +28,7 @@ from coral.cluster import spare_guard
 from coral.cluster.archive import Entry, entries, unpack
 from coral.cluster.guard_protocol import GUARD, kill_marked
 from coral.cluster.spare_guard import COMPILED, KIT, read, remove_folder
+from coral.cluster.spread_folders import spread_folders
 
 SHORT_SECONDS = 0.02  # a grade that takes no longer sends its begin together with its end
 POLL_SECONDS = 0.05
@@ -111,6 +112,7 @@ def _base() -> Path:
     base = own_folder() / socket.gethostname()  # nodes may share the folder for temporary files
     for name in ("grades", "archives"):
         (base / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    spread_folders(base / "grades")
     return base
 
 

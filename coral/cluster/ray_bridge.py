@@ -58,7 +58,7 @@ class RayBridge(Bridge):
         self._discards = needs["discards"]
         self._cluster = RayConnection(
             folder, address, namespace=NAMESPACE, work="grades",
-            by_value=("owner", "node", "node_report", "archive", "spare_guard", "guard_protocol"),
+            by_value=("owner", "node", "node_report", "archive", "spare_guard", "guard_protocol", "spread_folders"),
             needs=None if self._grows else [self._resources],
         )  # fmt: skip
         self._ray = self._cluster.ray

@@ -13,6 +13,7 @@ from pathlib import Path
 from attempts.files import write_bytes
 from attempts.record import Kind
 from coral.cluster.archive import CANDIDATE, Entry, pack
+from coral.cluster.spread_folders import spread_folders
 from coral.cluster.wire import GRADE_LOG
 from coral.config.load import Config
 from coral.fleet.actions import CheckOut, StartGrader
@@ -56,6 +57,7 @@ def prepare_grade(
     """
     folder = layout.grading(grade.number)
     _empty(folder)
+    spread_folders(folder.parent)
     command = grade_command(layout, config, grade, venv, private)
     make_workspace(command, layout.hub, grade.commit)
     prepare_folder(command)
