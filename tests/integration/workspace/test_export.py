@@ -13,7 +13,11 @@ from workspace import export as module, hub
 from workspace.errors import GitError, Unacceptable
 from workspace.export import export
 
-LONG = "/".join(["folder" * 10] * 6) + "/" + "n" * 200
+LONG = {
+    "name": "n" * 101,
+    "path": "/".join(["folder" * 3] * 9),
+    "both": "/".join(["folder" * 10] * 6) + "/" + "n" * 200,
+}
 
 
 @pytest.fixture
@@ -21,12 +25,12 @@ def made(tmp_path: Path) -> tuple[Path, Path]:
     """A hub, and a folder with files for one more commit in it."""
     hub.create(tmp_path / "hub.git", write_files(tmp_path / "seed", {"seed.txt": "1"}))
     files = write_files(
-        tmp_path / "files", {"a.txt": "1\n", "b/c.sh": "#!/bin/sh\n", "b.txt": "", "b-c": "1", LONG: "2"}
+        tmp_path / "files", {"a.txt": "1\n", "b/c.sh": "#!/bin/sh\n", "b.txt": "", "b-c": "1", "n" * 100: "2"}
     )
     (files / "b" / "c.sh").chmod(0o755)
     (files / "data").write_bytes(bytes(range(256)) * 300)
     (files / "link").symlink_to("a.txt")
-    (files / "gone").symlink_to("t" * 300)
+    (files / "gone").symlink_to("t" * 100)
     (files / os.fsdecode(b"caf\xe9 \n")).write_text("3")
     return tmp_path / "hub.git", files
 
@@ -77,6 +81,19 @@ def test_other_attributes_change_nothing(made: tuple[Path, Path]) -> None:
     store, files = made
     write_files(files, {".gitattributes": "*.png binary\n*.py text\n"})
     assert export(store, committed(store, files)) is not None
+
+
+@pytest.mark.parametrize("name", LONG.values(), ids=LONG)
+def test_long_names_are_left_to_a_checkout(made: tuple[Path, Path], name: str) -> None:
+    store, files = made
+    write_files(files, {name: "2"})
+    assert export(store, committed(store, files)) is None
+
+
+def test_a_long_target_of_a_link_is_left_to_a_checkout(made: tuple[Path, Path]) -> None:
+    store, files = made
+    (files / "far").symlink_to("t" * 101)
+    assert export(store, committed(store, files)) is None
 
 
 def test_a_folder_without_files_is_left_to_a_checkout(made: tuple[Path, Path]) -> None:
