@@ -37,7 +37,7 @@ from coral.config.translation import Translation
 from coral.config.validate import read_heartbeats
 from coral.errors import CoralError
 from coral.runtimes.registry import find
-from heartbeats.heartbeat import Heartbeat
+from heartbeats.heartbeat import BUILT_IN, Heartbeat
 from workspace.layout import slug
 
 TASK_FILE = "task.yaml"
@@ -90,6 +90,18 @@ class Config:
     def holdout_grader(self) -> GraderSection | None:
         """The grader that scores attempts on the hold-out; None without a hold-out."""
         return _over(self.grader, self.holdout) if self.holdout.is_given else None
+
+    @property
+    def changed_heartbeats(self) -> tuple[Heartbeat, ...]:
+        """The heartbeats that are not as the built-in ones."""
+        as_built_in = [(replace(heartbeat, by="built-in"), heartbeat) for heartbeat in self.heartbeats]
+        return tuple(heartbeat for plain, heartbeat in as_built_in if plain not in BUILT_IN)
+
+    @property
+    def heartbeats_off(self) -> tuple[str, ...]:
+        """The names of the built-in heartbeats that the task has taken away."""
+        names = {heartbeat.name for heartbeat in self.heartbeats}
+        return tuple(built_in.name for built_in in BUILT_IN if built_in.name not in names)
 
     @property
     def seed(self) -> Path:

@@ -36,7 +36,9 @@ def settings(config: Config, *, defaults: bool = False) -> dict[str, str]:
         section = getattr(config, name)
         if isinstance(section, Section) and name != _OF_THE_OPERATOR:
             found |= dict(_values(name, section, defaults))
-    found |= {f"heartbeats.{heartbeat.name}": heartbeat.when for heartbeat in config.heartbeats}
+    heartbeats = config.heartbeats if defaults else config.changed_heartbeats
+    found |= {f"heartbeats.{heartbeat.name}": heartbeat.when for heartbeat in heartbeats}
+    found |= {f"heartbeats.{name}": "off" for name in config.heartbeats_off}
     return {key: value for key, value in found.items() if key not in _ITS_OWN}
 
 

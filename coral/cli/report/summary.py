@@ -147,7 +147,7 @@ def _agents(view: RunView) -> Html | None:
 
 def _settings(found: dict[str, str]) -> Html:
     rows = sorted(found.items())
-    table = data_table("Settings that are not at their defaults", ("key", "value"), rows)
+    table = data_table("Settings of its task that are not at their defaults", ("key", "value"), rows)
     return element("details", element("summary", f"Settings ({len(rows)})"), table)
 
 

@@ -14,7 +14,7 @@ agents:
     - {runtime: native, model: "", role: Tune.}
 budget: {attempts: 7, tokens: 1000, per_agent: {attempts: 3}}
 alerts: {to: ["https://hooks.example.org/s3cret"]}
-heartbeats: [{name: redirect, stagnant: 8}]
+heartbeats: [{name: redirect, stagnant: 8}, {name: checkpoint, enabled: false}, {name: reflect, every: 1}]
 """
 
 
@@ -33,6 +33,8 @@ def test_only_what_is_not_at_its_default(tmp_path: Path) -> None:
     assert held["agents.assignments.0.count"] == "2"
     assert held["agents.assignments.1.role"] == "Tune."
     assert held["heartbeats.redirect"] == "every 8 attempts in a row without improvement"
+    assert held["heartbeats.checkpoint"] == "off"
+    assert not {"heartbeats.consolidate", "heartbeats.reflect"} & held.keys()
     assert not {"budget.hours", "grader.timeout", "agents.assignments.1.runtime", "task.name"} & held.keys()
 
 
@@ -48,3 +50,4 @@ def test_all_of_them(tmp_path: Path) -> None:
     held = found(tmp_path, defaults=True)
     assert held["grader.timeout"] == "300.0"
     assert held["budget.hours"] == "null"
+    assert held["heartbeats.consolidate"] == "every 10 attempts of the fleet"
