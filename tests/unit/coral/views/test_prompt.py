@@ -7,9 +7,10 @@ import pytest
 from sample import attempt
 
 from attempts.record import Attempt, Verdict
+from coral.codec import decode, encode
 from coral.fleet.agent_state import Agent, PendingMessage, Spent
 from coral.fleet.rules import Allowance, Rules
-from coral.fleet.run_state import Fleet, Run
+from coral.fleet.run_state import Fleet, Run, SetLimit
 from coral.views.fleet_view import spent_of
 from coral.views.prompt import LEAST_SHOWN, next_step, sections_of, truncate
 from coral.views.prompt_context import attempt_data, budget
@@ -39,6 +40,17 @@ def test_of_a_budget_at_most_so_much_is_left_where_some_use_is_not_known() -> No
     assert [line.startswith("at most ") for line in lines] == [True, True], "what its tokens cost is not known"
     without = replace(rules, budget_money=None)
     assert budget(without, fleet, 0.0)["text"] == "at least 10 tokens, at least $1.00 used so far"
+
+
+def test_what_the_operator_has_set_is_told_in_whole_attempts_after_a_resume_too() -> None:
+    """The journal gives every limit as a float."""
+    keys = ("attempts", "plateau", "per_agent.attempts")
+    run = decode(Run, encode(Run(budgets={key: SetLimit(limit=100, base=None) for key in keys})))
+    assert budget(Rules(), Fleet(agents={"ann": Agent(name="ann")}, run=run), 0.0, "ann")["lines"] == [
+        "100 of 100 attempts are left to the fleet",
+        "100 of your own 100 attempts are left",
+        "the run ends after 100 attempts without a new best (0 so far)",
+    ]
 
 
 @pytest.mark.parametrize(("plateau", "says"), [(1, "1 attempt without"), (2, "2 attempts without")])
