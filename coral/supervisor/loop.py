@@ -103,13 +103,14 @@ class Supervisor:
         self._queue = EventQueue(self._wakeup.wake)
         self._pool = WorkerPool()
         self._ledger = _ledger_of(layout, self._fleet)
-        results = RecentResults(self._ledger.outline(RECENT) or [Store(layout.attempts).read(0)])
+        records = self._ledger.outline(RECENT) or [Store(layout.attempts).read(0)]
+        results = RecentResults(records)
         level, config = divided_for_level(layout, config, roster)
         run_context = RunContext(layout, config, self._rules, results, roster, level, venv_of(layout.grader))
         self._launches = Launches(tags_of(layout), self._wakeup)
         self._agents = tuple(dict.fromkeys([*self._fleet.agents, *roster]))
         self._monitors = OutputMonitors(run_context)
-        self._report = Report(run_context, self._clock.now().wall_time)
+        self._report = Report(run_context, records[0].published_at)  # the seed's, also after a resume
         heartbeat_files = HeartbeatFiles(layout.heartbeats)
         folders = RunFolders(layout, self._agents)
         damage = DamageCheck(run_context, folders, heartbeat_files, self._journal, self._ledger, self._pool)

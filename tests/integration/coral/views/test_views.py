@@ -7,6 +7,7 @@ import pytest
 from real_runs import context_of
 from sample import submission
 
+from attempts.store import Store
 from coral.cli.ui.agents_table import activity
 from coral.fleet import events as on
 from coral.fleet.actions import Spawn
@@ -127,6 +128,13 @@ def test_the_account_that_holds_an_agent_up_is_shown(
     shown.at(SILENT)
     found = json.loads(shown.manager._layout.status.read_text())["agents"][0]["held"]
     assert found == (None if held is None else {"account": "", "by": held[0], "left": held[1]})
+
+
+def test_a_run_has_started_when_its_seed_was_graded(shown: Shown) -> None:
+    """After a resume, too: else its report would say that it started then."""
+    shown.at(SILENT)
+    layout = shown.manager._layout
+    assert json.loads(layout.status.read_text())["started_at"] == Store(layout.attempts).read(0).published_at
 
 
 RESUMED = Reason(ReasonKind.RESUMED)
