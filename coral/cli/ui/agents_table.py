@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from rich.text import Text
 
 from coral.cli.ui.table import Table, dim, table, tone
+from coral.fleet.reasons import ReasonKind
 from coral.reading.budgets import Unknown, unknown_use, used_by
 from coral.reading.lenient_json import LenientJson
 from coral.views import format
@@ -98,8 +99,10 @@ def _sign(agent: LenientJson, late: float) -> Text:
     until = agent.number("until")
     rests = agent.text("phase") in ("waiting", "parked", "retired")
     if rests or not beat:
-        # The deadline of an agent at work is when it counts as stalled, which nobody waits for.
-        left = f" · {format.duration(until - late)} left" if until and rests else ""
+        # The deadline of an agent at work is when it counts as stalled, which nobody waits for; at that of one whom the
+        # operator holds back, nothing starts.
+        starts = rests and agent.inner("reason").text("kind") not in (ReasonKind.PAUSED, ReasonKind.DISMISSED)
+        left = f" · {format.duration(until - late)} left" if until and starts else ""
         if rests and (held := _held(agent.inner("held"), late)):
             return held
         return Text.assemble(agent.inner("reason").text("text", 80), dim(left))

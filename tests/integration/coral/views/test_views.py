@@ -130,6 +130,23 @@ def test_the_account_that_holds_an_agent_up_is_shown(
     assert found == (None if held is None else {"account": "", "by": held[0], "left": held[1]})
 
 
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (ReasonKind.PAUSED, "paused by the operator"),
+        (ReasonKind.DISMISSED, "the operator retired it"),
+        (ReasonKind.UNPAUSED, "the operator lets it go on · 4 s left"),
+    ],
+)
+def test_who_is_held_back_by_the_operator_is_not_said_to_start_soon(shown: Shown, kind: ReasonKind, said: str) -> None:
+    """Its launch was interrupted before its first output: it waits as after a crash, and is parked after that."""
+    waits = Agent(name="agent-1", phase=Phase.WAITING, launch=1, reason=Reason(kind), deadline=SILENT + 4)
+    shown.fleet = Fleet(agents={"agent-1": waits})
+    shown.at(SILENT)
+    (agent,) = LenientJson(json.loads(shown.manager._layout.status.read_text())).objects("agents")
+    assert activity(agent, 0.0).plain == said
+
+
 def test_a_run_has_started_when_its_seed_was_graded(shown: Shown) -> None:
     """After a resume, too: else its report would say that it started then."""
     shown.at(SILENT)
