@@ -31,7 +31,7 @@ def _number(value: object) -> float | None:
 
 def score(value: object) -> str:
     """Format a score with up to ten significant digits; a dash if it is no number."""
-    return NONE if isinstance(value, bool) or not isinstance(value, int | float) else f"{value:.10g}"
+    return NONE if isinstance(value, bool) or not isinstance(value, int | float) else f"{value + 0.0:.10g}"  # no -0
 
 
 def scores(values: Sequence[object]) -> list[str]:
@@ -43,7 +43,7 @@ def scores(values: Sequence[object]) -> list[str]:
     different = len({f"{number:.9g}" for number in given})
     digits = next(count for count in range(5, 10) if len({f"{number:.{count}g}" for number in given}) == different)
     digits = max([digits, *(len(f"{abs(number):.0f}") for number in given if abs(number) < 1e10)])
-    return [NONE if number is None else f"{number:.{digits}g}" for number in numbers]
+    return [NONE if number is None else f"{number + 0.0:.{digits}g}" for number in numbers]
 
 
 def delta(value: object, base: object) -> str:
@@ -52,7 +52,7 @@ def delta(value: object, base: object) -> str:
     if not isinstance(value, int | float) or not isinstance(base, int | float):
         return ""
     largest = sys.float_info.max
-    return f"{min(max(value - base, -largest), largest):+.6g}"
+    return f"{min(max(value - base, -largest), largest) + 0.0:+.6g}"
 
 
 def metric(value: object) -> str:

@@ -48,7 +48,7 @@ def test_a_changed_grader_is_taken_in_as_a_new_epoch(start, tmp_path) -> None:
     assert coral_process("stop", "--run", str(run.layout.root)).returncode == 0
     assert of_epoch(run, 2) == []
     told = resume(run, "--reload")
-    assert "epoch 2 begins (grade.py changed): the seed scores -0 now" in told
+    assert "epoch 2 begins (grade.py changed): the seed scores 0 now" in told
     wait_until(lambda: len(of_epoch(run, 2)) > 3, what="attempts of the new epoch")
     assert coral_process("stop", "--run", str(run.layout.root)).returncode == 0
     seed, *others = sorted(of_epoch(run, 2), key=lambda attempt: attempt.order)
@@ -63,7 +63,7 @@ def test_a_changed_grader_is_taken_in_as_a_new_epoch(start, tmp_path) -> None:
     old = coral_process("show", "1", "--run", str(run.layout.root)).stdout
     assert "before the task changed" in old
     assert "against the seed" not in old
-    assert "nobody has beaten the seed (-0)" in coral_process("status", "--run", str(run.layout.root)).stdout
+    assert "nobody has beaten the seed (0)" in coral_process("status", "--run", str(run.layout.root)).stdout
     prompts = [path.read_text() for path in sorted(run.layout.logs("agent-1").glob("*.prompt.md"))]
     prompt = next(text for text in prompts if "## Heartbeat: changed" in text)
     assert f"begin anew with the seed, #{seed.number}" in prompt

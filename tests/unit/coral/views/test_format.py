@@ -69,6 +69,13 @@ def test_scores_have_ten_digits_and_nothing_else() -> None:
     assert format.delta(-1.79e308, 1e308) == "-1.79769e+308"  # and not infinite: no score is
 
 
+def test_a_score_of_nothing_has_no_sign() -> None:
+    """A grader that returns the negative of an error gives -0.0 where there is none."""
+    assert format.score(-0.0) == "0"
+    assert format.scores([-0.0, 1.5]) == ["0", "1.5"]
+    assert format.delta(-0.0, 0.0) == "+0"
+
+
 def test_ages_and_durations_in_one_unit() -> None:
     assert format.ago("2026-01-01T00:00:00Z", now=1767225600 + 63) == "1 min ago"
     assert format.ago("2026-01-01T00:00:00Z", now=1767225600) == "just now"
