@@ -43,7 +43,12 @@ def settings(config: Config, *, defaults: bool = False) -> dict[str, str]:
 
 
 def _values(name: str, section: Section, defaults: bool) -> Iterator[tuple[str, str]]:
+    # In a mixed fleet these keys of `agents` hold for nobody: each assignment has its own.
+    assignments = getattr(section, "assignments", ())
+    mixed = type(assignments[0]).model_fields if assignments else {}
     for key, field in type(section).model_fields.items():
+        if key in mixed:
+            continue
         value = getattr(section, key)
         is_default = not field.is_required() and value == field.get_default(call_default_factory=True)
         dotted = f"{name}.{key}"

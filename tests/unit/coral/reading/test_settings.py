@@ -50,4 +50,6 @@ def test_all_of_them(tmp_path: Path) -> None:
     held = found(tmp_path, defaults=True)
     assert held["grader.timeout"] == "300.0"
     assert held["budget.hours"] == "null"
+    assert "agents.count" not in held, "each assignment has its own"
+    assert held["agents.assignments.1.count"] == "1"
     assert held["heartbeats.consolidate"] == "every 10 attempts of the fleet"
