@@ -30,7 +30,7 @@ from coral.config.model import (
     WorkspaceSection,
 )
 from coral.config.other_format import is_other, translate
-from coral.config.paths import assignments_in, path_problems, with_roles
+from coral.config.paths import assignments_in, path_problems, with_option_paths, with_roles
 from coral.config.section import Section
 from coral.config.session import SessionSection
 from coral.config.translation import Translation
@@ -195,16 +195,23 @@ def _build(
         refuse(name, problems or [Problem((), what)], document.marks)
     apply_overrides(document, overrides)
     values = document.data if isinstance(document.data, dict) else {}
-    config = _checked(path, values, (*given, *overrides), problems, files=files)
+    config = _checked(path, values, (*given, *overrides), problems, files=files, is_new=files or bool(overrides))
     refuse(name, problems, document.marks)
     assert config is not None, "a section that cannot be read has added its problem"
     return config
 
 
 def _checked(
-    path: Path, values: Mapping[str, object], overrides: tuple[str, ...], problems: list[Problem], *, files: bool
+    path: Path,
+    values: Mapping[str, object],
+    overrides: tuple[str, ...],
+    problems: list[Problem],
+    *,
+    files: bool,
+    is_new: bool,
 ) -> Config | None:
-    """Return the Config; None if a section has problems, which are added to `problems`."""
+    """Return the Config; None if a section has problems, which are added to `problems`. `is_new`: whether its options
+    of runtimes can be others than those of a frozen copy, whose paths are absolute."""
     validate.unknown_sections(values, problems)
     found: dict[str, Any] = {
         name: validate.section(kind, values.get(name), (name,), problems) for name, kind in SECTIONS.items()
@@ -220,6 +227,8 @@ def _checked(
     whole = TaskFile.model_validate({name: section for name, section in values.items() if section is not None})
     if files:
         whole = whole.model_copy(update={"agents": with_roles(whole.agents, path.parent)})
+    if is_new:
+        whole = whole.model_copy(update={"agents": with_option_paths(whole.agents, path.parent)})
     text = frozen(path, whole, overrides)
     parts = {**dict(whole), "heartbeats": heartbeats}
     return Config(path=path, folder=path.parent, text=text, overrides=overrides, **parts)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from coral.config.document import KeyPath, Problem, shown
 from coral.config.model import GRADER_KINDS, AgentsSection, Assignment, GraderSection, HoldoutSection, TaskSection
+from coral.runtimes.registry import with_paths
 from workspace.layout import leads_outside
 
 LARGEST_ROLE = 100_000  # bytes: agents read all of it
@@ -71,6 +72,17 @@ def _with_role(assignment: A, folder: Path) -> A:
         return assignment
     text = (folder / Path(assignment.role_file).expanduser()).read_text("utf-8-sig")
     return assignment.model_copy(update={"role": text, "role_file": ""})
+
+
+def with_option_paths(agents: AgentsSection, folder: Path) -> AgentsSection:
+    """Return the section with absolute paths in the options of runtimes: neither agents nor a later command run in the
+    folder of this one."""
+    assignments = tuple(_with_option_paths(assignment, folder) for assignment in agents.assignments)
+    return _with_option_paths(agents, folder).model_copy(update={"assignments": assignments})
+
+
+def _with_option_paths(assignment: A, folder: Path) -> A:
+    return assignment.model_copy(update={"options": with_paths(assignment.runtime, assignment.options, folder)})
 
 
 def _resolved(name: str, folder: Path) -> Path | None:

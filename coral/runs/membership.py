@@ -15,7 +15,7 @@ from coral.fleet import actions as do, events as on
 from coral.fleet.members import Member, WantedMember
 from coral.journal import fold
 from coral.runs.prepare import make_workspace
-from coral.runtimes.registry import find
+from coral.runtimes.registry import find, with_paths
 from coral.supervisor.context import RunContext
 from workspace.layout import Layout, folder_of_runs
 
@@ -34,7 +34,8 @@ def wanted_assignment(config: Config, wanted: WantedMember, base: Assignment | N
     else:
         found, role = base, base.role
     given = {name: getattr(found, name) for name in Assignment.model_fields if name not in _ELSEWHERE}
-    given |= {} if wanted.options is None else {"options": dict(wanted.options)}
+    if wanted.options is not None:
+        given["options"] = with_paths(found.runtime, dict(wanted.options), config.folder)
     return Assignment(
         runtime=found.runtime,
         model=found.model if wanted.model is None else wanted.model,

@@ -198,6 +198,7 @@ class Runtime(ABC):
     `resumes`: whether it can resume a conversation; if not, every launch is new, and its prompt tells the story so far.
     `uses_model`: whether `agents.model` reaches it. `can_research`: whether its agents can read before they work
     (`agents.research`). A task that sets one of these keys for a runtime without it is refused.
+    `path_options`: the options that are paths; a relative one begins at the task's folder.
     `costs_money`: whether its agents use a model that somebody pays for.
     `reports`: the use that it reports: `money` (and tokens), `tokens`, or nothing.
     `reports_interrupted`: whether that includes a step of the model that an interrupt ends.
@@ -209,6 +210,7 @@ class Runtime(ABC):
     resumes: bool = True
     uses_model: bool = True
     can_research: bool = True
+    path_options: tuple[str, ...] = ()
     costs_money: bool = False
     reports: str = ""
     reports_interrupted: bool = True

@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
+from typing import TypeVar
 
 from coral.errors import CoralError
 from coral.runtimes.model import Runtime
+
+T = TypeVar("T")
 
 # Each module is imported when its runtime is looked up: a start needs one of them.
 RUNTIMES = {
@@ -52,6 +56,16 @@ def find(name: str, options: Mapping[str, object]) -> Runtime:
     if not isinstance(runtime, Runtime):
         raise CoralError(f"cannot use the runtime {name!r}: it is no subclass of Runtime", hint)
     return runtime
+
+
+def with_paths(name: str, options: dict[str, T], folder: Path) -> dict[str, T | str]:
+    """Return the options of a runtime with absolute paths. `folder`: where relative ones begin."""
+    texts = {option: value for option, value in options.items() if isinstance(value, str) and value}
+    try:  # a runtime that is not ours is imported only if one of its options can be a path
+        paths = find(name, options).path_options if texts else ()
+    except CoralError:  # `Roster` refuses it
+        return {**options}
+    return {**options, **{option: str(folder / texts[option]) for option in paths if option in texts}}
 
 
 def check(name: str, options: Mapping[str, object], model: str = "") -> list[str]:

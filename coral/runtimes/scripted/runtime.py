@@ -17,6 +17,7 @@ class Scripted(OwnProgram):
     name = "scripted"
     module = "coral.runtimes.scripted.program"
     reports = "money"
+    path_options = ("script",)
 
     def check(self) -> list[str]:
         problems = unknown(self.options, ("script",))

@@ -48,6 +48,11 @@ def test_who_is_moved_to_another_runtime_keeps_its_role_and_leaves_what_belonged
     assert back == wanted_assignment(task, WantedMember(), before)
 
 
+def test_paths_of_a_program_that_an_operator_names_begin_at_the_folder_of_the_task(tmp_path: Path) -> None:
+    wanted = WantedMember(runtime="scripted", options={"script": "steps.json"})
+    assert wanted_assignment(config(tmp_path), wanted, None).options == {"script": f"{tmp_path}/steps.json"}
+
+
 def test_a_roster_has_those_who_were_added_and_moved(tmp_path: Path) -> None:
     members = {"zoe": Member(runtime="claude", model="opus", rest={"account": "home"}, added=True)}
     members["agent-3"] = Member(runtime="scripted", rest={"options": {"script": ["hang"]}})

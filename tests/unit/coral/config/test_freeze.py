@@ -56,6 +56,19 @@ def test_a_frozen_task_is_the_task_with_its_overrides(folder: Path, tmp_path: Pa
     assert again.agents.count == 3
 
 
+def test_a_frozen_task_holds_absolute_paths_in_the_options_of_runtimes(folder: Path, tmp_path: Path) -> None:
+    of_one = "{runtime: scripted, options: {script: one.json}}"
+    mixed = load(folder, [f"agents.assignments=[{of_one}, {{runtime: scripted, options: {{script: [hang]}}}}]"])
+    assert [dict(part.options) for part in mixed.agents.assignments] == [
+        {"script": f"{folder}/one.json"},
+        {"script": ["hang"]},
+    ]
+    kept = tmp_path / "private.yaml"
+    kept.write_text(load(folder, ["agents.runtime=scripted", "agents.options={script: a/steps.json}"]).text)
+    assert load_frozen(kept).agents.options == {"script": f"{folder}/a/steps.json"}
+    assert load_frozen(kept, ["agents.options.script=b.json"]).agents.options == {"script": f"{folder}/b.json"}
+
+
 def test_a_frozen_task_holds_every_default_and_a_task_file_is_none(folder: Path) -> None:
     with pytest.raises(CoralError, match="not the task of a run"):
         load_frozen(folder / "task.yaml")
