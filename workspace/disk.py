@@ -18,6 +18,7 @@ FEWEST = 200  # so many files must be creatable; with fewer, nothing new is begu
 _CODES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _OUT_OF_SPACE = " write error. Out of diskspace"  # git says this of a pack that it cannot write
 _ENDINGS = (*(f": {os.strerror(code)}" for code in _CODES), _OUT_OF_SPACE)
+MAKE_WRITABLE = "free some space on its disk, or make it writable"
 _UNWRITTEN = "unable to write file "  # git says this without a reason
 _SQLITE_FULL = 13
 
@@ -74,3 +75,8 @@ def is_disk_problem(error: BaseException) -> bool:
         is_reported = any(word.endswith(_ENDINGS) or word.startswith(_UNWRITTEN) for word in words)
         return is_reported or (isinstance(error.__cause__, GitError) and is_disk_problem(error.__cause__))
     return getattr(error, "sqlite_errorcode", None) == _SQLITE_FULL
+
+
+def is_unwritable(error: OSError) -> bool:
+    """Return whether a file could not be written because of its folder: this user may not, or a problem of the disk."""
+    return isinstance(error, PermissionError) or is_disk_problem(error)

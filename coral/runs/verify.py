@@ -23,6 +23,7 @@ from coral.journal import fold
 from coral.runs.task_files import changed
 from coral.views import format
 from workspace import hub
+from workspace.disk import is_unwritable
 from workspace.errors import GitError
 from workspace.layout import Layout, folder_of_runs
 
@@ -60,12 +61,10 @@ def verify(layout: Layout, attempt: Attempt, recorded: Sequence[float], noise: N
     memory = fold(layout.journal)
     if files := changed(layout.private, memory.files, memory.expected):
         raise CoralError(f"{name}: private/{files[0]} was changed", "restore it: another grader proves nothing")
-    for cache in layout.grader.rglob("__pycache__"):
-        remove_tree(cache)  # compiled code, which nobody has compared
-    config = load_frozen(layout.task_file)
-    folder = layout.private / "verify" / str(time.time_ns())
-    folder.mkdir(mode=0o700, parents=True)
+    config, folder = load_frozen(layout.task_file), _new_folder(layout, name)
     try:
+        for cache in layout.grader.rglob("__pycache__"):
+            remove_tree(cache)  # compiled code, which nobody has compared
         hub.restore_settings(layout.hub, hub.settings(layout.hub, layout.hub_config))
         hub.checkout(layout.hub, attempt.commit, folder / "candidate")
         if hub.tree_of(layout.hub, attempt.commit) != attempt.tree:
@@ -91,6 +90,19 @@ def verify(layout: Layout, attempt: Attempt, recorded: Sequence[float], noise: N
     )
     write_json(layout.verified, {**verified(layout), str(attempt.number): asdict(made)}, durable=True, mode=0o600)
     return made
+
+
+def _new_folder(layout: Layout, name: str) -> Path:
+    """Make the folder for one more grade. CoralError that begins with `name` if the run's folder is not writable."""
+    folder = layout.private / "verify" / str(time.time_ns())
+    try:
+        folder.mkdir(mode=0o700, parents=True)
+    except OSError as error:
+        if not is_unwritable(error):
+            raise
+        hint = "make the run's folder writable, or verify a copy of the run: the grade and its result are kept there"
+        raise CoralError(f"{name}: {folder.parent} cannot be written: {error.strerror}", hint) from None
+    return folder
 
 
 def _place(layout: Layout, config: Config, attempt: Attempt, folder: Path) -> GradePlace:

@@ -18,6 +18,7 @@ from coral.cli.run_data.run_lookup import command
 from coral.errors import CoralError
 from coral.reading import lenient_json
 from coral.reading.lenient_json import LenientJson
+from workspace.disk import MAKE_WRITABLE, is_unwritable
 from workspace.layout import OPERATOR, Layout, can_see_private
 
 PATIENCE = 10.0  # seconds for an answer; twice the default poll of the supervisor
@@ -34,8 +35,11 @@ def send(layout: Layout, sender: str, request: Mapping[str, object]) -> str:
             write_json(requests / f"{id}.json", request, durable=True, new=True)
         except FileExistsError:
             continue  # another process chose the same id at this moment
-        except PermissionError as error:
-            raise CoralError(f"cannot write in {requests}: {error.strerror}", "is it your run?") from None
+        except OSError as error:
+            if not is_unwritable(error):
+                raise
+            hint = "is it your run?" if isinstance(error, PermissionError) else MAKE_WRITABLE
+            raise CoralError(f"cannot write in {requests}: {error.strerror}", hint) from None
         return id
 
 

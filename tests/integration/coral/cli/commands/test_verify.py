@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from real_runs import Run, tries
+from strangers import owning
 
 from attempts.noise import Noise
 from attempts.store import Store
@@ -27,6 +28,22 @@ def grade(workspace, private):
         raise Void("the data is away")
     return float((workspace / "x.txt").read_text()) + (float(said.read_text()) if said.exists() else 0.0)
 """
+
+
+def test_of_a_run_that_cannot_be_written_nothing_is_verified(run: Run, coral) -> None:
+    words = ("verify", "2", "--run", str(run.layout.root))
+    coral(*words)  # what a command imports late, a stranger to this interpreter could not read either
+    (run.layout.private / "verify").rmdir()
+    with owning(run.layout.root):
+        run.layout.private.chmod(0o555)
+        code, _, error = coral(*words)
+        run.layout.private.chmod(0o755)
+    assert (code, "cannot verify #2" in error, "private/verify cannot be written: Permission denied" in error) == (
+        1,
+        True,
+        True,
+    )
+    assert "verify a copy of the run" in error
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """The commands that ask for something: what they write down, for whom, and how they take the answer."""
 
+import errno
 import json
+import os
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
@@ -270,6 +272,17 @@ def test_another_user_may_not_send_requests(layout: Layout, coral: Run, monkeypa
         assert (code, "requests/operator: Permission denied\n  is it your run?" in err) == (1, True)
     assert (attached[0], f"{layout.private} cannot be read\n  is it your run?" in attached[2]) == (1, True)
     assert requests_of(layout) == before
+
+
+@pytest.mark.usefixtures("layout")
+def test_of_a_disk_that_cannot_be_written_the_folder_is_named(coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr("os.fsync", refuse)
+    for words in (("tell", "hello"), ("heartbeat", "set", "reflect", "--every", "2", "--fleet")):
+        code, _, err = coral(*words)
+        assert (code, "requests/operator: Read-only file system\n  free some space on its disk, or" in err) == (1, True)
 
 
 def test_resume_and_attach_know_who_supervises(layout: Layout, coral: Run, tmp_path: Path) -> None:
