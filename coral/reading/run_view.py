@@ -96,6 +96,12 @@ class RunView:
         return can_see_private(self.layout)
 
     @property
+    def is_made(self) -> bool:
+        """Whether `coral start` has made the run to its end: before that there is nothing to resume. True for a sealed
+        agent, which cannot see the journal."""
+        return not self.is_open or self.layout.journal.exists() or self.store.witness(0) is not None
+
+    @property
     def task(self) -> str:
         return self.status.text("task") or self.layout.root.parent.name
 

@@ -92,5 +92,6 @@ def test_a_run_whose_start_was_killed_is_not_resumed_and_says_why(tmp_path) -> N
     root = found[0].parent.parent
     done = coral_process("resume", "--run", str(root), "--detach", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
-    assert f"cannot resume {root.name}: it was never made to its end\n  remove {root}; `coral start`" in done.stderr
+    why = "it was never made to its end"
+    assert f"cannot resume {root.name}: {why}\n  unless its `coral start` is still at it, remove {root}" in done.stderr
     assert "is not running" in coral_process("stop", "--run", str(root), cwd=tmp_path).stdout

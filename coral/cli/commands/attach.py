@@ -24,6 +24,9 @@ def run(args: argparse.Namespace) -> int:
     if not view.is_open:  # then it is not known who supervises
         hint = f"is it your run? `{status}` shows where it stands"
         raise CoralError(f"cannot attach to {name}: {layout.private} cannot be read", hint)
+    if view.supervisor is None and not view.is_made:
+        why, hint = run_lookup.unmade(layout)
+        raise CoralError(f"cannot attach to {name}: {why}", hint)
     if view.supervisor is None:
         hint = f"`{status}` shows where it stands, `{command('resume', layout)}` continues it"
         raise CoralError(f"cannot attach to {name}: nobody supervises it", hint)

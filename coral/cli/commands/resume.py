@@ -95,8 +95,8 @@ def run(args: argparse.Namespace) -> int:
 def _check_made(layout: Layout) -> None:
     """Raise CoralError for a run whose `coral start` was killed before the seed was graded: no supervisor can begin."""
     if not segments(layout.journal) and Store(layout.attempts).witness(0) is None:
-        hint = f"remove {layout.root}; `coral start` makes another run"
-        raise CoralError(f"cannot resume {layout.root.name}: it was never made to its end", hint)
+        why, hint = run_lookup.unmade(layout)
+        raise CoralError(f"cannot resume {layout.root.name}: {why}", hint)
 
 
 def _roll_back_if_damaged(layout: Layout, *, agreed: bool) -> None:

@@ -214,6 +214,8 @@ def _larger(section: str, budgets: Iterable[tuple[LenientJson, float | None]]) -
 
 def warnings(view: RunView) -> list[Text]:
     """Return the lines that the operator must read first."""
+    if not view.is_made and view.supervisor is None:
+        return [Text(text, style="red") for text in run_lookup.unmade(view.layout)]
     how, lines = resume_command(view), list[Text]()
     if not view.status:
         # A sealed agent sees the records, but neither status.json nor the task's files are in its sandbox.

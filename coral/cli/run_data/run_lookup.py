@@ -122,6 +122,12 @@ def origin(run: Layout) -> Path | None:
     return None
 
 
+def unmade(run: Layout) -> tuple[str, str]:
+    """Return what is wrong with a run that was not made to its end, and what to do about it."""
+    hint = f"unless its `coral start` is still at it, remove {run.root}; `coral start` makes another run"
+    return "it was never made to its end", hint
+
+
 def program() -> str:
     """Return how the user can type this program: `coral` if PATH leads to this installation, else the path of its
     script."""

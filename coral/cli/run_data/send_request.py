@@ -14,7 +14,7 @@ from attempts.fields import SUBMISSION_ID
 from attempts.files import entries, is_plain_file, write_json
 from attempts.inbox import next_id
 from coral.cli.parser import print_json
-from coral.cli.run_data.run_lookup import command
+from coral.cli.run_data.run_lookup import command, unmade
 from coral.errors import CoralError
 from coral.reading import lenient_json
 from coral.reading.lenient_json import LenientJson
@@ -127,6 +127,11 @@ def _pending(layout: Layout, sender: str, is_idle: bool) -> tuple[str, str]:
     """Return what will come of a request that is not answered, and for the operator how to see it."""
     message = "requested; there is no answer yet: it takes effect when the supervisor reads it"
     if is_idle:
+        from coral.reading.run_view import RunView  # slow to import, and an agent has no use for it
+
+        if not RunView(layout).is_made:
+            why, hint = unmade(layout)
+            return f"requested; nobody supervises this run: {why}", hint
         message = "requested; nobody supervises this run: it takes effect when the run is resumed"
     if sender != OPERATOR:
         return message, ""

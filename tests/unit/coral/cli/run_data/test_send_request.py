@@ -285,6 +285,16 @@ def test_of_a_disk_that_cannot_be_written_the_folder_is_named(coral: Run, monkey
         assert (code, "requests/operator: Read-only file system\n  free some space on its disk, or" in err) == (1, True)
 
 
+def test_nobody_is_told_to_resume_a_run_whose_start_was_cut_off(layout: Layout, coral: Run) -> None:
+    layout.status.unlink()
+    (layout.attempts / "000000.json").unlink()
+    for words, code in (("status", 0), ("attach", 1), ("tell hello", 0), ("resume", 1)):
+        found, out, err = coral(*words.split())
+        said = " ".join((out + err).split())
+        assert (found, "it was never made to its end" in said, f"remove {layout.root}" in said) == (code, True, True)
+        assert "coral resume" not in said
+
+
 def test_resume_and_attach_know_who_supervises(layout: Layout, coral: Run, tmp_path: Path) -> None:
     assert "nobody supervises it" in coral("attach")[2]
     with hold_lock(layout.lock):
