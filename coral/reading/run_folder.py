@@ -41,8 +41,13 @@ def named(name: str, task: str | None) -> Layout:
 
 def is_of(run: Layout, task: str | None) -> bool:
     """Return whether `run` is a run of the task, given by its name in task.yaml or by its folder's name. None fits
-    every run."""
-    return task is None or run.root.parent.name in (task, slug(task))
+    every run. A copy of a run may lie in a folder of any name; its status.json names the task."""
+    if task is None or run.root.parent.name in (task, slug(task)):
+        return True
+    from coral.reading import lenient_json  # here, since `coral eval` has no use for it
+
+    recorded = lenient_json.read(run.status).text("task")
+    return recorded != "" and slug(recorded) == slug(task)
 
 
 def run_around(path: Path) -> Layout | None:

@@ -652,7 +652,7 @@ def test_a_run_is_found_from_anywhere(
 
 def test_a_run_is_named(layout: Layout, shown: Shown, tmp_path: Path) -> None:
     newer = make_run(tmp_path / "runs", task="other")
-    write_status(newer)
+    write_status(newer, task="other")
 
     def chosen(*options: str) -> str:
         return str(json.loads(shown("status", "--json", *options))["folder"])

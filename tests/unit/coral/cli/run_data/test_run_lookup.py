@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from attempts.files import write_json
 from coral.cli.run_data.run_lookup import from_here, program, run_of, task_folder
 from coral.errors import CoralError
 from coral.reading.run_folder import named
@@ -74,6 +75,19 @@ def test_a_task_is_named_as_in_its_file_or_as_its_folder(
     assert run_of(Namespace(run=None, task=task)).root == run.root.resolve()
     with pytest.raises(CoralError, match="no run of the task 'circle'"):
         run_of(Namespace(run=None, task="circle"))
+
+
+def test_a_copy_of_a_run_is_found_by_its_task_wherever_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [Layout(tmp_path / "runs" / place) for place in ("copied", "other/also-copied")]
+    for run in runs:
+        create(run, [])
+        write_json(run.status, {"task": "circle_packing"}, durable=False)
+    monkeypatch.chdir(tmp_path)
+    for task in ("circle_packing", "circle-packing"):
+        assert [found.root for found in from_here(task)] == [run.root.resolve() for run in runs]
+    for task in ("circle", ""):
+        with pytest.raises(CoralError, match="cannot find a run named"):
+            named("copied", task)
 
 
 def test_in_the_folder_of_a_task_no_run_of_another_one_is_meant(
