@@ -8,6 +8,7 @@ import pytest
 from strangers import owning
 
 from workspace import plain_file
+from workspace.clone_overlay import place
 from workspace.errors import WorkspaceError
 from workspace.knowledge import create, is_there, list_skills, write_note, write_skill
 from workspace.notes import find_notes, recent_notes
@@ -39,6 +40,20 @@ def test_what_a_link_leads_to_is_left_as_it_is(shared: Path, tmp_path: Path) -> 
     (shared / "skills").symlink_to(tmp_path / "elsewhere")
     create(shared)
     assert (tmp_path / "elsewhere").stat().st_mode & 0o777 == 0o500
+
+
+def test_a_link_that_leads_out_of_the_knowledge_is_put_aside(shared: Path, tmp_path: Path) -> None:
+    for name, to in (("roles", tmp_path), ("skills", shared / "notes")):
+        (shared / name).rmdir()
+        (shared / name).symlink_to(to)
+    assert not is_there(shared)
+    create(shared)
+    assert is_there(shared)
+    assert (shared / "skills").is_symlink()
+    assert not (shared / "roles").is_symlink()
+    assert [path.readlink() for path in shared.glob(".roles.*")] == [tmp_path]
+    place(shared, "roles/agent-3.md", "Review.")
+    assert (shared / "roles" / "agent-3.md").read_text() == "Review."
 
 
 @pytest.mark.parametrize("name", ["", "..", "../x", "/etc/x", "a/../../b", ".hidden", "a\nb", "a/b/c/d", "x" * 300])
