@@ -53,7 +53,11 @@ def left(folder):
 
 
 def _program(pid):
-    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
+    return _words(pid)[0]
+
+
+def _words(pid):
+    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
 
 
 def test_a_run_on_the_cluster_of_a_laptop_which_leaves_nothing(laptop, start, tmp_path):
@@ -72,6 +76,13 @@ def test_the_cluster_of_a_laptop_ends_with_its_head_and_says_so(laptop, tmp_path
     _, told = laptop.communicate(timeout=120)
     assert (laptop.returncode, told.splitlines()[0]) == (1, "the head has ended:")
     assert "gcs_server" in told
+
+
+def test_the_cluster_of_a_laptop_says_when_a_node_ends_and_goes_on(laptop, tmp_path):
+    nodes = [pid for pid in left(tmp_path) if b"--address=127.0.0.1:6390" in _words(pid) and b"start" in _words(pid)]
+    os.kill(int(nodes[0]), signal.SIGTERM)
+    assert "node 1 has ended:\n" in iter(laptop.stderr.readline, "")  # after what Ray says
+    assert laptop.poll() is None
 
 
 @pytest.mark.parametrize("name", ["head.sh", "node.sh", "laptop.sh", "slurm.sbatch"])
