@@ -32,6 +32,7 @@ MEANING = {
     Verdict.FAILED: "the grader could not score it",
     Verdict.VOID: "not your fault; it does not count",
 }
+OF_A_TRIAL = "better than your best, and no best itself: submit it without --tune"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -160,7 +161,9 @@ def _result(attempt: Attempt, scale: Scale) -> str:
     of = f" of #{attempt.of}" if attempt.kind is Kind.CONFIRM else ""
     kind = f" ({attempt.kind}{of})" if attempt.kind in (Kind.TUNE, Kind.CONFIRM) else ""
     difference = scale.of(attempt)
-    verdict = f"{attempt.verdict} - {MEANING[attempt.verdict]}{difference and f' ({difference})'}"
+    is_trial = attempt.kind is Kind.TUNE and attempt.verdict is Verdict.OWN_BEST
+    meaning = OF_A_TRIAL if is_trial else MEANING[attempt.verdict]
+    verdict = f"{attempt.verdict} - {meaning}{difference and f' ({difference})'}"
     if attempt.kind is Kind.BASELINE:
         verdict = attempt.title
     lines = [f"#{attempt.number}{kind}: {score}, {verdict}"]

@@ -214,7 +214,8 @@ def test_again_submits_the_same_once_more(bench: Bench, coral) -> None:
 
 
 def test_what_was_tried_with_tune_may_be_submitted_for_good(bench: Bench, coral, graded) -> None:
-    graded("--tune")
+    told = graded("--tune")[1].splitlines()[0]
+    assert told == "#1 (tune): 2.5, own best - better than your best, and no best itself: submit it without --tune"
     assert bench.store.read(1).kind is Kind.TUNE
     assert coral("eval", "-m", "x", "--tune")[0] == 1
     assert coral("eval", "-m", "x", "--no-wait")[0] == 0
