@@ -47,7 +47,8 @@ def search_by_surrogate(
     """Return the last centre. Its score is the surrogate's, unless the check reports constraints. `on_step`: called
     with each centre, so that they are not lost when the time is over."""
     search = SurrogateSearch(problem, start, list(indices), np.array([scales[k] for k in indices]), on_step)
-    return search.run(np.random.default_rng(random.getrandbits(32)))
+    with np.errstate(over="ignore", invalid="ignore"):  # of merits whose squares are no numbers, no fit is good
+        return search.run(np.random.default_rng(random.getrandbits(32)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,14 @@ def test_a_constraint_keeps_its_slack():
     assert found.point[0] == pytest.approx(1.0, abs=0.3)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e300, 1e308, 1e-300])
+def test_merits_of_any_size_end_it(size):
+    noise = Random(1)
+    found, _ = search(problem(lambda _: size * noise.random(), [2.0, 3.0]))
+    assert found.measurement.score <= size
+
+
 def test_an_exact_check_ends_it_too():
     found, _ = search(problem(tilted, [2.0, 3.0]))
     assert tilted(found.point) < 1e-6
