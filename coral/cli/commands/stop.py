@@ -139,7 +139,7 @@ def _ask(layout: Layout, sender: str, reason: str) -> None:
     """Ask by a request; if none can be written, by a signal, which cannot give the reason."""
     try:
         send_request.send(layout, sender, {"type": "stop", "reason": reason})
-    except OSError as error:
+    except (OSError, send_request.UnwritableError) as error:
         if pid := RunView(layout).supervisor:
             from coral.processes.process import end_supervisor
 

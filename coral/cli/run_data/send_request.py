@@ -25,9 +25,13 @@ PATIENCE = 10.0  # seconds for an answer; twice the default poll of the supervis
 JSON_HELP = "for programs: run, request, answered, message, hint"
 
 
+class UnwritableError(CoralError):
+    """No request can be written, as on a full disk: whom it was meant for may be reached in another way."""
+
+
 def send(layout: Layout, sender: str, request: Mapping[str, object]) -> str:
     """Write a request and return its id. A later request has a greater id, whatever the clock says, and so is read
-    later."""
+    later. CoralError if it cannot be written."""
     requests, replies = layout.requests_of(sender), layout.replies_to(sender)
     while True:
         id = next_id(max([*_ids(requests), *_ids(replies)], default=""))
@@ -38,8 +42,10 @@ def send(layout: Layout, sender: str, request: Mapping[str, object]) -> str:
         except OSError as error:
             if not is_unwritable(error):
                 raise
-            hint = "is it your run?" if isinstance(error, PermissionError) else MAKE_WRITABLE
-            raise CoralError(f"cannot write in {requests}: {error.strerror}", hint) from None
+            message = f"cannot write in {requests}: {error.strerror}"
+            if isinstance(error, PermissionError):
+                raise CoralError(message, "is it your run?") from None
+            raise UnwritableError(message, MAKE_WRITABLE) from None
         return id
 
 
