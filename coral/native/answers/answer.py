@@ -24,7 +24,7 @@ def answer(situation: Situation, section: HeartbeatSection) -> tuple[Call, ...]:
     plan = situation.memory.blocks.get("plan", "what has paid most")
     asked = " ".join(section.text.split())[:LONGEST_QUOTE]
     text = (
-        f"To `{section.name}`: {standing(situation)} Plan: {plan}. "
+        f"To `{section.name}`: {standing(situation)} Plan: {plan.rstrip('.')}. "
         "I search over numbers and choices and do not follow instructions in prose; what was asked is in my memory."
     )
     return (Remember(block="learned", text=f"Asked by {section.name}: {asked}", add=True), Say(text=text))

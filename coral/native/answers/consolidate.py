@@ -21,6 +21,7 @@ ENOUGH_TRIES = 2  # of a family without a gain, from which the synthesis says so
 COMMON_FAILURE = 0.2  # share of the latest attempts that fail for one reason, from which it is a conclusion
 SYNTHESIS = "synthesis"  # the name of the one note, which each synthesis rewrites
 NOTHING_PROVEN = "- Nothing is proven yet: no family has improved a score twice or failed twice."
+NAMED = 4  # attempts that a sentence names
 LATELY = 3  # attempts in a row without a gain, after which earlier gains count little
 CLOSE = 1e-6  # relative: scores this close end at the same optimum
 
@@ -98,10 +99,16 @@ def _failures(known: KnownAttempts) -> list[str]:
             groups.setdefault(kind_of(attempt.reason), []).append(attempt)
     return [
         f"- {len(group)} of the last {len(known.recent)} attempts failed for one reason: "
-        f"{group[-1].reason or 'unknown'} ({attempt_list([attempt.number for attempt in group[-4:]])})."
+        f"{group[-1].reason or 'unknown'} ({_last(group)})."
         for group in sorted(groups.values(), key=len, reverse=True)
         if len(group) > COMMON_FAILURE * len(known.recent)
     ]
+
+
+def _last(group: list[Attempt]) -> str:
+    """Name the last attempts of a group; say that they are the last if there are more."""
+    named = attempt_list([attempt.number for attempt in group[-NAMED:]])
+    return f"the last: {named}" if len(group) > NAMED else named
 
 
 def _best(situation: Situation) -> list[str]:
@@ -122,7 +129,7 @@ def _best(situation: Situation) -> list[str]:
         by = ", ".join(f"`{family}` {count}" for family, count in tried.most_common())
         near = [a.agent for a in recent if a.score is not None and abs(a.score - level) <= CLOSE * max(1.0, abs(level))]
         agents = len(set(near))
-        ends = f"{len(near)} attempts of {agents} agents end at {score_text(level)}" if agents > 1 else ""
+        ends = f"{len(near)} attempts of {agents} agents end near {score_text(level)}" if agents > 1 else ""
         lines.append(
             f"- What limits the score: none of the {len(since)} attempts since #{best.number} is better ({by})"
             f"{f'; {ends}: a ceiling of these families, or the optimum' if ends else ''}."
@@ -173,7 +180,8 @@ def _notes_read(situation: Situation) -> str:
 
 def _skill(situation: Situation, evidence: Evidence) -> tuple[WriteSkill, ...]:
     """Return the skill that says where the search pays; none if no family has gained."""
-    best, proven = situation.fleet_best, [family for family, shown in evidence.items() if shown.wins]
+    best, gained = situation.fleet_best, [family for family, shown in evidence.items() if shown.wins]
+    proven = sorted(gained, key=lambda family: not evidence[family].pays)
     if best is None or not proven:
         return ()
     counts = {name: (float(len(shown.tries)), float(len(shown.wins))) for name, shown in evidence.items()}

@@ -41,7 +41,11 @@ def _dead_end(situation: Situation, graded: Sequence[Trial], plan: str, family: 
         return ()
     left, start = graded[-1].family, graded[-1].start
     tried = [trial for trial in graded if (trial.family, trial.start) == (left, start)]
-    if start is None or len(tried) < ENOUGH_TRIES or any(trial.verdict in IMPROVED for trial in tried):
+    best = situation.fleet_best.number if situation.fleet_best is not None else None
+    # An attempt whose gain is within the noise improves nothing, and may still be what the fleet builds on.
+    if any(trial.verdict in IMPROVED or trial.number == best for trial in tried):
+        return ()
+    if start is None or len(tried) < ENOUGH_TRIES:
         return ()
     name = f"dead-end-{left}-from-{start}"
     earlier = [number for note in situation.notes if note.name == name for number in note.attempts]

@@ -372,4 +372,6 @@ class Episode:
             self.reported_at = now
             share = (now - self.began) / self.seconds
             best = self.best.measurement.score
-            self.report(f"{self.family}: {self.moves} moves, best {best:.10g}", min(1.0, share))
+            self.report(
+                f"{self.family}: {self.moves} move{'s' if self.moves != 1 else ''}, best {best:.10g}", min(1.0, share)
+            )

@@ -51,14 +51,16 @@ def test_a_reason_that_fails_many_attempts_is_the_first_conclusion():
     failed = [attempt(n, None, title=f"rows from #0: {n}", reason=f"circles {n} and 3 overlap") for n in range(1, 8)]
     (note,) = notes(consolidate(situation(attempts=known(attempt(0, 1.0), *failed, attempt(8, 2.0)))))
     first = note.body.split("## Conclusions\n\n")[1].splitlines()[0]
-    assert first == ("- 7 of the last 8 attempts failed for one reason: circles 7 and 3 overlap (#4, #5, #6 and #7).")
+    assert first == (
+        "- 7 of the last 8 attempts failed for one reason: circles 7 and 3 overlap (the last: #4, #5, #6 and #7)."
+    )
 
 
 def test_a_plateau_is_named():
     records = [attempt(0, 1.0)]
     records += [attempt(n, 2.5, title=f"rows from #{n - 1}: x", verdict=Verdict.TIED) for n in range(1, 5)]
     (note,) = notes(consolidate(situation(attempts=known(*records))))
-    assert "none of the 3 attempts since #1 is better (`rows` 3); 4 attempts of 2 agents end at 2.5" in note.body
+    assert "none of the 3 attempts since #1 is better (`rows` 3); 4 attempts of 2 agents end near 2.5" in note.body
 
 
 def test_notes_of_others_are_read(tmp_path):
@@ -110,6 +112,13 @@ def test_a_family_that_has_stopped_gaining_is_not_recommended():
     (note,) = notes(consolidate(situation(attempts=known(*tries(0.1, 0.1, -0.1, -0.1, -0.1)))))
     assert "These do not, or no more: `rows` (2 of 5, tried last in #5 and #6)" in note.body
     assert "what pays" not in note.body
+
+
+def test_the_skill_names_what_gains_still_before_what_has_stopped_gaining():
+    """`rows` has gained twice and stopped, `cross` has gained once, of late."""
+    records = [*tries(0.1, 0.1, -0.1, -0.1, -0.1), attempt(7, 3.0, title="cross from #6: x", verdict=Verdict.OWN_BEST)]
+    (skill,) = [call for call in consolidate(situation(attempts=known(*records))) if isinstance(call, WriteSkill)]
+    assert "from #7, `cross`" in str(skill.front["description"])
 
 
 def test_what_the_best_changes_and_has_withstood_is_a_conclusion(tmp_path):

@@ -39,6 +39,13 @@ def test_a_family_that_gains_nothing_from_a_start_is_a_dead_end_there():
     assert notes(redirect(situation(*tried, gained, trial(10, "rows", 1.4, 1.3, start=3)))) == []
 
 
+def test_where_the_lead_was_found_is_no_dead_end():
+    """Its gain is within the noise, so its verdict is no improvement."""
+    tried = [trial(number, "rows", 1.4, 1.3, start=3) for number in (4, 6)]
+    lead = trial(9, "rows", 1.4, 1.41, start=3, verdict="tied")
+    assert notes(redirect(situation(*tried, lead))) == []
+
+
 def test_who_finds_the_dead_end_of_another_adds_to_its_note():
     tried = [trial(number, "rows", 1.4, 1.3, start=3) for number in (4, 6, 8)]
     (first,) = notes(redirect(situation(*tried)))
