@@ -42,7 +42,7 @@ def export(hub: Path, commit: str) -> list[ExportedFile] | None:
     try:
         data = Git(hub, **_MODES).run("archive", "--format=tar", full(commit), limit=LARGEST)
         files = list(_files(data))
-    except (GitError, _NotPlain):  # a checkout says why
+    except (GitError, _NotPlain, ValueError):  # a checkout says why
         return None
     return files if _id_of(files, len(commit)) == tree else None
 
