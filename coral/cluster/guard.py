@@ -61,7 +61,7 @@ def _status(folder: Path, alive: int) -> dict[str, Any] | None:
         write(folder / GUARD, own_identity())
         start = json.loads((folder / START).read_text("utf-8"))
         grader = _Grader(folder, start["env"]) if start["python"] else None
-        order = _order(alive)
+        order = _order(alive, *([] if grader is None else [grader.pid]))
         return None if order is None else _grade(folder, order, grader, alive)
     except (OSError, ValueError) as error:  # such as a program that this node lacks, or a full disk
         return {"problem": f"{type(error).__name__}: {error}"}
@@ -73,24 +73,30 @@ def own_identity() -> dict[str, Any]:
 
 
 def detach(folder: Path) -> None:
-    """Go on in a child of this process, which exits. The child has a session of its own, adopts orphans, and has
-    neither the signal mask nor the priority of Ray's workers. It and all that it will start get the mark of the
-    folder."""
+    """Go on in a child of this process, which exits. The child has a session of its own, adopts orphans, and does not
+    have the signal mask of Ray's workers. It and all that it will start get the mark of the folder."""
     if os.fork():
         os._exit(0)
     os.setsid()
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # Ray blocks SIGINT, and programs inherit that
-    with contextlib.suppress(PermissionError):  # Ray lowers the priority of its workers, by 15: root may undo that
-        os.setpriority(os.PRIO_PROCESS, 0, 0)
     with contextlib.suppress(OSError, ValueError):  # it may not be so high
         resource.setrlimit(LOCKS, (mark_of(folder), resource.getrlimit(LOCKS)[1]))
 
 
-def _order(alive: int) -> dict[str, Any] | None:
-    """Wait for the order; return None if the worker ends, or has no grade for IDLE_SECONDS."""
+def take_usual_priority(*processes: int) -> None:
+    """Give this process, and others, the priority that Ray takes from its workers. Root alone may do that."""
+    for process in (0, *processes):
+        with contextlib.suppress(PermissionError, ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, process, 0)
+
+
+def _order(alive: int, *processes: int) -> dict[str, Any] | None:
+    """Wait for the order; return None if the worker ends, or has no grade for IDLE_SECONDS. Until a grade has them,
+    this process and `processes` have the priority of Ray's workers: what begins in advance slows down no grade."""
     if not select.select([alive], [], [], IDLE_SECONDS)[0]:
         return None
+    take_usual_priority(*processes)
     line = b""
     while not line.endswith(b"\n"):
         piece = os.read(alive, 1 << 16)
@@ -153,6 +159,10 @@ class _Grader:
             cwd="/", env=self._env, pass_fds=self.channel.given, start_new_session=True,
         )  # fmt: skip
         self.channel.close_given()
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
 
     def begin(self, order: dict[str, Any]) -> subprocess.Popen[bytes]:
         if self._child.poll() is not None:  # it was ended while it waited

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from coral.cluster.guard import children, detach, end_all, own_identity, write
+from coral.cluster.guard import children, detach, end_all, own_identity, take_usual_priority, write
 from coral.cluster.guard_protocol import kill_marked
 
 ORDER, STATUS, GUARD, LOCK = "order.json", "status.json", "guard.json", "lock"
@@ -36,6 +36,7 @@ def main(place: str, alive: int, signals: int, done: int) -> None:
     order = json.loads((folder / ORDER).read_text("utf-8"))
     (folder / ORDER).unlink()  # its environment has the keys of the user
     detach(folder)
+    take_usual_priority()
     try:
         status = _run(folder, order, alive, signals)
     finally:

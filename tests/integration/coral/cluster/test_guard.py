@@ -74,6 +74,20 @@ def test_an_order_and_a_result_may_be_longer_than_a_pipe(begin):
     assert printed(begun) == bytes(guard.LARGEST)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone can raise a priority")
+def test_what_begins_in_advance_has_the_priority_of_its_worker_until_a_grade_has_it(begin):
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, 5)
+    try:
+        begun = begin()
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, before)
+    assert os.getpriority(os.PRIO_PROCESS, pid_of(begun)) == 5
+    begun.hold()
+    begun.begin(order_of(begun, "nice"))
+    assert printed(begun) == b"0\n"
+
+
 def test_a_guard_that_is_killed_in_the_midst_of_its_status_has_told_none(begin):
     begun, pid = long_result(begin)
     os.kill(pid, signal.SIGKILL)
