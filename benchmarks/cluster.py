@@ -87,8 +87,7 @@ def section(results: Mapping[str, Result]) -> list[str]:
 _ABOUT = """A Ray cluster on this machine: a head and one node, which share its processors with all else. One agent runs
 `coral eval` in a run whose grades are Python functions on this machine, and another in a run whose grades are on the
 cluster; they take turns. What counts is the time from the start of the command to the record. The difference of the
-medians varies by a few milliseconds from run to run. A node makes some forty files for such a grade: on ext4 without a
-journal the difference is some 5 ms more, and 20 ms more just after many files were removed."""
+medians varies from run to run: in seven that followed each other it was 17 to 27 ms, and 20 in the middle."""
 
 _ABOUT_MANY = f"""Then {AGENTS} agents submit {EACH} attempts each. Their grades wait until all are there, and
 {SECONDS:g} s more. A node has room for {SLOTS}. First there is one node; for the second time three others join, one
