@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 NOBODY = 65534
@@ -28,7 +28,8 @@ def owning(folder: Path) -> Iterator[None]:
     with _reachable(folder):
         if os.geteuid() == 0:
             for path in (folder, *folder.rglob("*")):
-                os.chown(path, NOBODY, -1, follow_symlinks=False)
+                with suppress(FileNotFoundError):  # a worker of this process may replace a file meanwhile
+                    os.chown(path, NOBODY, -1, follow_symlinks=False)
         with _somebody_else():
             yield
 
