@@ -3,6 +3,8 @@
 A note is written where something was not expected, and says what; the log has all other results.
 """
 
+from statistics import median
+
 from attempts.failures import kind_of
 from attempts.record import IMPROVED, Verdict
 from coral.native.calls import Remember, Say, WriteNote
@@ -13,6 +15,7 @@ from coral.native.situation import Call, Situation
 
 FRUITLESS = 2  # tries of a family without a gain, after which a gain is a surprise
 NOTABLE = 1e-6  # relative: check and grade that differ by less agree; smaller gains only move the last digits
+UNUSUAL = 3.0  # times the median difference so far, from which on check and grade differ unexpectedly
 
 
 def reflect(situation: Situation) -> tuple[Call, ...]:
@@ -31,7 +34,8 @@ def reflect(situation: Situation) -> tuple[Call, ...]:
 
 def _surprises(situation: Situation, number: int) -> list[str]:
     """Say what was not expected of an attempt: it failed for a new kind of reason, its grade differs from the public
-    check, or it is a new best that nothing had checked or whose family had gained nothing before. Empty if nothing."""
+    check by more than usual, or it is a new best that nothing had checked or whose family had gained nothing before.
+    Empty if nothing."""
     graded = situation.memory.graded
     trial, earlier = graded[number], [graded[other] for other in graded if other < number]
     if trial.verdict == Verdict.FAILED:
@@ -40,8 +44,8 @@ def _surprises(situation: Situation, number: int) -> list[str]:
         is_new = kind_of(trial.reason) not in known
         return [f"The grader gave no score: {trial.reason or 'no reason'}.{checked}"] if is_new else []
     words = []
-    gap = trial.score - trial.expected if trial.score is not None and trial.expected is not None else 0.0
-    if abs(gap) > NOTABLE * max(1.0, abs(trial.expected or 0.0)):
+    gap, usual = _gap(trial), median([abs(_gap(other)) for other in earlier] or [0.0])
+    if abs(gap) > max(NOTABLE * max(1.0, abs(trial.expected or 0.0)), UNUSUAL * usual):
         words.append(f"The check had said {score_text(trial.expected)}: it is off by {gap:+.3g}, not the whole truth.")
     gained = gain(trial.before, trial.score, situation.direction)
     if trial.verdict == Verdict.NEW_BEST and (trial.before is None or gained > NOTABLE):
@@ -51,6 +55,11 @@ def _surprises(situation: Situation, number: int) -> list[str]:
         elif trial.expected is None:
             words.append("It is a new best that nothing had checked: one grade is all the evidence.")
     return words
+
+
+def _gap(trial: Trial) -> float:
+    """Return by how much the grade is above what the check said; 0 if one of them is missing."""
+    return trial.score - trial.expected if trial.score is not None and trial.expected is not None else 0.0
 
 
 def _note(situation: Situation, number: int, surprises: list[str]) -> WriteNote:

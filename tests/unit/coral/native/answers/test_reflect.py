@@ -73,6 +73,14 @@ def test_a_note_is_written_where_something_was_not_expected(graded, is_noted):
     assert ("write no note" in said(calls)) == (not is_noted)
 
 
+def test_a_check_that_is_always_off_surprises_once():
+    """As where it measures on other data than the grader, or one of them is noisy."""
+    off = [trial(number, "rows", 1.25, 1.2, expected=1.2 + 0.01 * (-1) ** number) for number in range(3, 8)]
+    first, usual = situation(off[0]), situation(*off, trial(9, "rows", 1.25, 1.2, expected=1.22), reflected=7)
+    much = situation(*off, trial(9, "rows", 1.25, 1.2, expected=1.24), reflected=7)
+    assert [len(notes(reflect(shown))) for shown in (first, usual, much)] == [1, 0, 1]
+
+
 def test_a_gain_by_what_had_never_gained_is_a_surprise():
     fruitless = [trial(number, "rows", 1.25, 1.2) for number in (6, 7)]
     (note,) = notes(reflect(situation(*fruitless, trial(9, "rows", 1.25, 1.3, verdict="new best"), reflected=7)))
