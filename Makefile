@@ -12,7 +12,7 @@ demo: .venv/.ready
 
 # No process and no git: seconds.
 unit: .venv/.ready
-	$(BIN)/python -m pytest -n 2 tests/unit
+	$(BIN)/python -m pytest -n 2 -m "not slow" tests/unit
 
 # Minutes: all but what is marked slow. More workers than most machines have cores: a test waits for processes half of its time.
 test: .venv/.ready

@@ -120,6 +120,7 @@ def said() -> str:
     return "\0".join(value.casefold() for value in constants if isinstance(value, str))
 
 
+@pytest.mark.slow
 def test_the_messages_that_are_explained_are_ones_that_coral_says() -> None:
     texts = said()
     parts = {part.strip() for message in messages() for part in message.split("...") if part.strip(" :;,.")}

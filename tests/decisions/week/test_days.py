@@ -130,6 +130,7 @@ def subscriber(clock: float, _launch: int) -> list[tuple[float, Making]]:
     return [*words, (left, exits(Ending.LIMIT, WINDOW - WORTH))]
 
 
+@pytest.mark.slow
 def test_133_agents_of_one_account_ask_once_at_each_reset_of_a_day() -> None:
     names = [f"agent-{number}" for number in range(133)]
     rules = Rules(heartbeats=(), accounts=dict.fromkeys(names, "acme"), slots=4)

@@ -88,6 +88,7 @@ def decided(stage: Stage, events: list[on.Event]) -> None:
     assert (again, same) == (after, actions)
 
 
+@pytest.mark.slow
 @trying("requests", "any")
 @example(sender="ann", content=b"[" * 60_000)
 @example(sender="ann", content=b'{"type": "tell", "text": "' + b"x" * 60_000 + b'"}')
@@ -115,6 +116,7 @@ def test_any_request_is_answered(tmp_path_factory, sender: str, content: bytes) 
 wrong = st.sampled_from(list(SUBMISSION)) | st.text(max_size=5)
 
 
+@pytest.mark.slow
 @trying("submissions", "any")
 @example(content=b"")
 @given(

@@ -70,6 +70,7 @@ def leave(path: Path, how: str) -> None:
         (path / f"{int(newest.name[:6]) + 1:06d}.jsonl").write_bytes(b'{"sum":"0000')
 
 
+@pytest.mark.slow
 @given(histories(WORK, TIME, TROUBLE, DEATH, ["stop"], ["change"] * 3, budgets=True), LONGS, DEATHS, st.randoms())
 @trying("journals", "histories")
 def test_it_says_what_was_decided_from_any_file_on(history, long, deaths, dice) -> None:
@@ -200,6 +201,7 @@ def go_on(path: Path) -> None:
         journal.close()
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.floats(0, 1), DAMAGE), min_size=1, max_size=2))
 @trying("journals", "damage")
 def test_whatever_is_done_to_it_is_noticed_or_makes_no_difference(damages) -> None:

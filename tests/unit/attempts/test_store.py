@@ -60,6 +60,7 @@ def test_the_oldest_submission_is_first_whoever_made_it(store: Store) -> None:
     assert store.inbox(only={inbox / "c"}) == []
 
 
+@pytest.mark.slow
 def test_however_many_submissions_wait_the_oldest_comes_first(store: Store) -> None:
     """The supervisor remembers its latest ids alone: it takes an older one for a repeat, and removes it."""
     numbers = range(10_000)

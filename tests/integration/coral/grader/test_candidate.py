@@ -358,6 +358,7 @@ def test_what_is_no_level_is_the_graders_mistake_and_nothing_runs(tree: Path, se
         run_candidate(tree, "solution.py:solve", 1, seal=seal)
 
 
+@pytest.mark.slow
 def test_no_descriptor_and_no_folder_is_left(tree: Path, level: str, tmp_path: Path, monkeypatch) -> None:
     run_candidate(tree, "solution.py:solve", 1, seal=[level])  # what starts candidates as a user stays
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -382,6 +383,7 @@ def dig():
 """
 
 
+@pytest.mark.slow
 def test_folders_that_are_too_deep_are_nobodys_trouble(tree: Path, level: str, tmp_path: Path, monkeypatch) -> None:
     (tree / "deep.py").write_text(DEEP)
     (tmp_path / "scratch").mkdir()

@@ -305,7 +305,12 @@ def dying(monkeypatch: pytest.MonkeyPatch, holder: object, name: str, calls: int
     monkeypatch.setattr(holder, name, die)
 
 
-@pytest.mark.parametrize("calls", range(1, 5))
+def at_each_call(count: int) -> list[object]:
+    """Return the numbers of the calls at which somebody dies; all but the first are slow together."""
+    return [1, *(pytest.param(call, marks=pytest.mark.slow) for call in range(2, count + 1))]
+
+
+@pytest.mark.parametrize("calls", at_each_call(4))
 @pytest.mark.parametrize("name", ["copy_grader_files", "grade_seed", "write_json", "checklist"])
 def test_who_dies_while_staging_leaves_the_run_with_the_old_task(
     layout: Layout, folder: Path, name: str, calls: int, monkeypatch: pytest.MonkeyPatch
@@ -324,7 +329,7 @@ def test_who_dies_while_staging_leaves_the_run_with_the_old_task(
     assert reload.install(layout) is not None
 
 
-@pytest.mark.parametrize("calls", range(1, 4))
+@pytest.mark.parametrize("calls", at_each_call(3))
 @pytest.mark.parametrize(
     ("holder", "name"),
     [(reload, "place"), (shutil, "rmtree"), (shutil, "copytree"), (reload.hub, "set_seed"), (reload, "add_agents"),

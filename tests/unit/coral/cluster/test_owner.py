@@ -38,6 +38,7 @@ def owner(head: socket.socket, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]
     del sys.modules["coral.cluster.owner"]
 
 
+@pytest.mark.slow
 def test_the_lease_runs_only_while_the_head_is_there(
     owner: Any, head: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from coral.web import diff_data
 
 PLAIN = """diff --git a/solve.py b/solve.py
@@ -87,6 +89,7 @@ def test_what_is_huge_is_cut_and_says_so() -> None:
     assert text_of(line) == "[" * 2000 + " ... 998000 more characters"
 
 
+@pytest.mark.slow
 def test_hostile_text_is_coloured_in_bounded_time_and_no_character_is_lost() -> None:
     hostile = ['"' * 399, "'''" * 130, "\\" * 399, "{[(" * 130, "/*" * 199, "((((a*)*)*)*" * 30, "\u0130" * 399]
     began = time.process_time()
@@ -96,6 +99,7 @@ def test_hostile_text_is_coloured_in_bounded_time_and_no_character_is_lost() -> 
     assert time.process_time() - began < 30
 
 
+@pytest.mark.slow
 def test_colouring_has_an_end_where_each_line_is_harmless() -> None:
     letters = "".join(map(chr, (*range(0x4E00, 0xA000), *range(0xAC00, 0xD7A4), *range(0x20000, 0x2A6E0))))
     texts = {

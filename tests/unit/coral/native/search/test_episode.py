@@ -190,7 +190,9 @@ def test_of_a_noisy_check_the_best_mean_is_the_candidate(clock, family):
     assert found.measurement.score == pytest.approx(bowl(found.point), abs=0.45)
 
 
-@pytest.mark.parametrize("family", ["descent", "shake", "scatter"])
+@pytest.mark.parametrize(
+    "family", ["descent", *(pytest.param(name, marks=pytest.mark.slow) for name in ("shake", "scatter"))]
+)
 def test_a_noisy_check_is_searched_by_a_surrogate(clock, family):
     """A difference over a small step shows nothing but noise here: by those, a descent ends above 1."""
     noise = Random(3)
@@ -264,6 +266,7 @@ def test_gradients_are_used_where_an_episode_has_time_for_enough_of_them(clock, 
     assert (episode.local.differences is not None) is gradients
 
 
+@pytest.mark.slow
 def test_one_measurement_that_had_to_wait_does_not_make_a_check_slow(clock):
     waits = iter([0.09])
 

@@ -17,7 +17,7 @@ def descend(function, start, maximize=False):
     return Descent(task, differences(task), precision=1e-12).run(task.measured(task.space.start))
 
 
-@pytest.mark.parametrize("count", [2, 10, 80])
+@pytest.mark.parametrize("count", [2, 10, pytest.param(80, marks=pytest.mark.slow)])
 def test_a_curved_valley_is_followed_to_its_end(count):
     assert descend(rosenbrock, [-1.2, 1.0] * (count // 2)).measurement.score < 1e-6
 
@@ -80,7 +80,7 @@ def test_a_step_that_gains_little_does_not_end_the_descent_of_a_valley(start):
     assert reached.measurement.score < 1e-3
 
 
-@pytest.mark.parametrize("count", [2, 8, 40])
+@pytest.mark.parametrize("count", [2, 8, pytest.param(40, marks=pytest.mark.slow)])
 def test_one_step_that_gains_less_than_the_precision_is_no_optimum(count):
     """Of this cost the precision is a thousandth, which single steps along the valley do not gain."""
     task = problem(lambda x: 1000 + rosenbrock(x), [-1.2, 1.0] * (count // 2))
