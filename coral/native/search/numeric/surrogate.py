@@ -82,9 +82,10 @@ class SurrogateSearch:
         self.width, self.unsure = FIRST_WIDTH, 0
         self.batch = self.least_batch = max(len(indices) + 2, problem.affordable(LEAST_SHARE))
         self.squares, self.freedom = 0.0, 0  # of repeated measurements, from their means
+        self.centre_merit = np.inf  # the mean of what is measured there
 
     def run(self, generator: np.random.Generator) -> EvaluatedPoint:
-        self._repeat(FIRST_REPEATS)
+        self.centre_merit = self._repeat(FIRST_REPEATS)[1]
         while self.unsure < MOST_UNSURE and self.width > NARROWEST:
             count = int(min(MOST_BATCH, self.batch, self.problem.affordable(MOST_SHARE)))
             offsets = generator.uniform(-1.0, 1.0, (count, len(self.indices)))
@@ -104,14 +105,17 @@ class SurrogateSearch:
         return self.squares / max(1, self.freedom)
 
     def _step(self, fit: Fit) -> None:
-        """Move the centre to the minimum of the fit; back again if it is measured far above what the fit says."""
+        """Move the centre to the minimum of the fit; back again if it is measured far above what the fit says, or above
+        the centre before: a linear fit of a wide box puts that too high."""
         before, expected = self.centre, fit.merit - fit.gain
         self.centre = before + self.width * fit.step
         evaluated, mean = self._repeat(REPEATS)
-        if mean > max(fit.merit, expected + DOUBTS * np.sqrt(self._noise() / REPEATS + fit.doubt**2)):
+        by_fit = max(fit.merit, expected + DOUBTS * np.sqrt(self._noise() / REPEATS + fit.doubt**2))
+        if mean > min(by_fit, self.centre_merit + DOUBTS * np.sqrt(2.0 * self._noise() / REPEATS)):
             self.centre = before
             self.width *= NARROWER
             return
+        self.centre_merit = mean
         self.unsure, self.batch = 0, max(self.least_batch, FEWER * self.batch)
         self._settle(evaluated, expected)
         length = float(np.abs(fit.step).max())

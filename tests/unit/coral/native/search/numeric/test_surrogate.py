@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from native_problems import problem
 
+from coral.native.search.numeric import surrogate
 from coral.native.search.numeric.problem import TimeUp
 from coral.native.search.numeric.surrogate import search_by_surrogate
 
@@ -34,6 +35,10 @@ def search(task, indices=None, most=20_000):
     except TimeUp:
         found = centres[-1]
     return found, centres
+
+
+def bowl(x):
+    return sum((a - 0.5) ** 2 for a in x)
 
 
 def tilted(x):
@@ -98,6 +103,15 @@ def test_a_constraint_keeps_its_slack():
     found, _ = search(task)
     assert found.measurement.slack[0] == pytest.approx(found.point[0] - 1.0)
     assert found.point[0] == pytest.approx(1.0, abs=0.3)
+
+
+def test_no_step_leads_up_where_only_a_linear_function_can_be_fitted(monkeypatch):
+    """In a wide box around the optimum it is far above the measurements of the centre, and so is where it leads."""
+    monkeypatch.setattr(surrogate, "MOST_TERMS", 12)
+    _, centres = search(problem(noisy(bowl, 0.01), [2.0, -1.0, 3.0, 1.0, -2.0, 0.0, 4.0, 2.5]))
+    costs = [bowl(centre.point) for centre in centres]
+    assert costs[-1] < 2.0
+    assert all(after < before + 1.0 for before, after in pairwise(costs))
 
 
 @pytest.mark.filterwarnings("error")
