@@ -22,14 +22,17 @@ FEW = 0.34  # of the reals: so many are optimized alone before all of them
 SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
 AFFORDABLE = 4.0  # gradients that an episode must have time for, if gradients are to be used
 WITH_CONSTRAINTS = 12.0  # the same where there are constraints, which take more steps, or a surrogate takes their place
+MOST_BY_SURROGATE = 250  # reals; with more, a surrogate of what an episode can measure finds less than compass search
 TURNS = 4
 
 
 def are_gradients_affordable(problem: OptimizationProblem, start: Measurement, noisy: bool) -> bool:
     """Return whether an episode has time for several gradients by finite differences, each of which takes one
     measurement for each real variable; if the check is `noisy`, whether it has time for a surrogate."""
-    gradients = WITH_CONSTRAINTS if start.slack or noisy else AFFORDABLE
-    return problem.seconds_per_measurement * len(problem.space.reals) * gradients < problem.seconds
+    gradients, reals = WITH_CONSTRAINTS if start.slack or noisy else AFFORDABLE, len(problem.space.reals)
+    if noisy and reals > MOST_BY_SURROGATE:
+        return False
+    return problem.seconds_per_measurement * reals * gradients < problem.seconds
 
 
 class LocalSearch:
