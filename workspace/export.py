@@ -44,7 +44,9 @@ def export(hub: Path, commit: str) -> list[ExportedFile] | None:
         files = list(_files(data))
     except (GitError, _NotPlain, ValueError):  # a checkout says why
         return None
-    return files if _id_of(files, len(commit)) == tree else None
+    # Agents may write a folder that has a name twice: a node could not write both.
+    is_whole = len({file.name for file in files}) == len(files) and _id_of(files, len(commit)) == tree
+    return files if is_whole else None
 
 
 class _NotPlain(Exception):  # noqa: N818

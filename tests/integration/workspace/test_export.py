@@ -102,6 +102,13 @@ def test_a_folder_without_files_is_left_to_a_checkout(made: tuple[Path, Path]) -
     assert export(store, git(store, "commit-tree", tree, "-m", "x")) is None
 
 
+def test_a_name_that_a_folder_has_twice_is_left_to_a_checkout(made: tuple[Path, Path]) -> None:
+    store, _ = made
+    file = git(store, "hash-object", "-w", "--stdin", data="1")
+    row = f"100644 blob {file}\ta\n"
+    assert export(store, git(store, "commit-tree", git(store, "mktree", data=row * 2), "-m", "x")) is None
+
+
 def test_what_is_large_is_left_to_a_checkout(made: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     store, files = made
     monkeypatch.setattr(module, "LARGEST", 50_000)
