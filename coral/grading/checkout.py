@@ -34,6 +34,7 @@ from coral.grading.command import (
 from coral.grading.kinds import kind_of
 from coral.grading.sandbox import sandbox_of
 from coral.processes.seal import Sandbox
+from workspace.export import export
 from workspace.hub import checkout
 from workspace.layout import Layout, folder_of_runs
 from workspace.owner import CANDIDATES
@@ -68,8 +69,6 @@ def make_workspace(command: GradeCommand, hub: Path, commit: str) -> None:
     """Check the commit out where the grader looks for it. For a grader on a cluster, put an archive there if the files
     can be read without a checkout: the node has to write them, and to write them here as well would take as long
     again. Raises what `checkout` raises. Blocks."""
-    from workspace.export import export  # late, because most runs have no cluster, and it imports tarfile
-
     files = None if command.bridge is None else export(hub, commit)
     if files is None:
         checkout(hub, commit, command.workspace)
