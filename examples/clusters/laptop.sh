@@ -43,7 +43,7 @@ while [ "$asked" -lt "$nodes" ]; do
   first=$((first + 1000))
   # The next one begins when this one is there, beside the head.
   until [ "$(ray status --address="127.0.0.1:$port" 2>/dev/null | grep -c '^ [0-9]* node_')" -gt "$asked" ]; do
-    check "node $asked" "${pids##* }" "$folder/node-$asked.log"
+    for node in $watched; do check "node ${node%:*}" "${node#*:}" "$folder/node-${node%:*}.log"; done
     sleep 1
   done
 done

@@ -85,6 +85,25 @@ def test_the_cluster_of_a_laptop_says_when_a_node_ends_and_goes_on(laptop, tmp_p
     assert laptop.poll() is None
 
 
+def test_a_node_that_ends_while_the_next_one_begins_is_named(tmp_path):
+    """By programs that only look like a cluster: `ray status` counts the nodes that live, and the first one ends."""
+    nodes = tmp_path / "nodes"
+    nodes.mkdir()
+    (tmp_path / "laptop.sh").write_text((FOLDER / "laptop.sh").read_text())
+    (tmp_path / "head.sh").write_text("exec sleep 30\n")
+    first = f'case "$*" in *-1) touch {nodes}/1; sleep 3; rm {nodes}/1; exit;; esac'
+    (tmp_path / "node.sh").write_text(f"{first}\nexec sleep 30\n")
+    ray = tmp_path / "bin" / "ray"
+    ray.parent.mkdir()
+    ray.write_text(f'#!/bin/sh\nfor node in head $(ls {nodes}); do echo " 1 node_$node"; done\n')
+    ray.chmod(0o755)
+    env = {**os.environ, "PATH": f"{ray.parent}:{os.environ['PATH']}", "CORAL_CLUSTER": str(tmp_path / "cluster")}
+    ended = subprocess.run(
+        ("sh", tmp_path / "laptop.sh", "2"), env=env, stderr=subprocess.PIPE, text=True, timeout=20, check=False
+    )
+    assert (ended.returncode, "node 1 has ended:\n" in ended.stderr) == (1, True)
+
+
 @pytest.mark.parametrize("name", ["head.sh", "node.sh", "laptop.sh", "slurm.sbatch"])
 def test_the_scripts_parse(name):
     assert subprocess.run(("sh", "-n", FOLDER / name), check=False).returncode == 0
