@@ -38,10 +38,10 @@ class Skill:
 
 def create(shared: Path) -> None:
     """Make the folders that agents write to. Anything else in their place is renamed to a hidden name, and so is a link
-    that leads out of the shared knowledge; a folder that an agent has closed is opened again. With such a link, or a
-    closed folder, no agent could start."""
+    that leads out of the shared knowledge, or to a closed folder; a folder that an agent has closed is opened again.
+    With such a link, or a closed folder, no agent could start."""
     for folder in _folders(shared):
-        if os.path.lexists(folder) and (not folder.is_dir() or _leads_out(folder, shared)):
+        if os.path.lexists(folder) and (not folder.is_dir() or _is_wrong_link(folder, shared)):
             folder.rename(folder.with_name(f".{folder.name}.{secrets.token_hex(8)}"))
         folder.mkdir(parents=True, exist_ok=True)
         if not _is_open(folder) and not folder.is_symlink():
@@ -50,16 +50,19 @@ def create(shared: Path) -> None:
 
 def is_there(shared: Path) -> bool:
     """Return whether the folders that agents write to are all there and open."""
-    return all(_is_open(folder) and not _leads_out(folder, shared) for folder in _folders(shared))
+    return all(_is_open(folder) and not _is_wrong_link(folder, shared) for folder in _folders(shared))
 
 
 def _folders(shared: Path) -> list[Path]:
     return [shared, *(shared / name for name in FOLDERS)]
 
 
-def _leads_out(folder: Path, shared: Path) -> bool:
-    """Return whether a folder that exists is a link, and leads out of `shared`: nothing is read or written there."""
-    return folder != shared and folder.is_symlink() and not folder.resolve().is_relative_to(shared.resolve())
+def _is_wrong_link(folder: Path, shared: Path) -> bool:
+    """Return whether a folder that exists is a link, and leads out of `shared`, where nothing is read or written, or to
+    a closed folder."""
+    if folder == shared or not folder.is_symlink():
+        return False
+    return not _is_open(folder) or not folder.resolve().is_relative_to(shared.resolve())
 
 
 def _is_open(folder: Path) -> bool:

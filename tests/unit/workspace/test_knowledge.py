@@ -56,6 +56,16 @@ def test_a_link_that_leads_out_of_the_knowledge_is_put_aside(shared: Path, tmp_p
     assert (shared / "roles" / "agent-3.md").read_text() == "Review."
 
 
+def test_a_link_to_a_closed_folder_is_put_aside(shared: Path) -> None:
+    (shared / "roles").rmdir()
+    (shared / "closed").mkdir(mode=0o500)
+    (shared / "roles").symlink_to("closed")
+    assert not is_there(shared)
+    create(shared)
+    assert is_there(shared)
+    assert not (shared / "roles").is_symlink()
+
+
 @pytest.mark.parametrize("name", ["", "..", "../x", "/etc/x", "a/../../b", ".hidden", "a\nb", "a/b/c/d", "x" * 300])
 def test_names_that_lead_elsewhere_are_refused(shared: Path, name: str) -> None:
     with pytest.raises(WorkspaceError, match="cannot name"):
