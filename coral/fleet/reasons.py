@@ -22,7 +22,7 @@ class Budget:
     """A budget that is used up, and its limit: a number of attempts or tokens, hours, or US dollars."""
 
     key: BudgetKey
-    limit: float
+    limit: int | float  # decoded as it is: a whole number stays one
 
 
 class Finding(StrEnum):
@@ -113,7 +113,7 @@ class RunEnd:
     _: KW_ONLY
     detail: str = ""
     budget: Budget | None = None
-    limit: float | None = None
+    limit: int | float | None = None
     score: float | None = None
     attempt: int | None = None
     account: str = ""

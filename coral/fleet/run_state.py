@@ -162,10 +162,10 @@ class Question:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetLimit:
     """A budget as the operator has set it. It is in force only while the task's own limit is still `base`, as it was
-    then."""
+    then. A whole number stays one in the journal: `int | float` is decoded as it is."""
 
-    limit: float | None
-    base: float | None
+    limit: int | float | None
+    base: int | float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

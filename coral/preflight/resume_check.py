@@ -13,7 +13,6 @@ from coral.agent_setup.roster import Roster
 from coral.config.budget import BudgetSection
 from coral.config.load import Config
 from coral.fleet.agent_state import Phase
-from coral.fleet.agents.live_budgets import as_in_task
 from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment, Resumed, TaskChanged
 from coral.fleet.reasons import Reason, RunEnd
@@ -124,8 +123,7 @@ def _raised(memory: RecoveredState, config: Config, resumed: tuple[Event, ...]) 
     if _ends(memory, config, within, resumed):
         return raised
     budgets = memory.fleet.run.budgets
-    # The journal holds them as 15.0, and task.yaml has 15.
-    set_since = {key: as_in_task(key, change.limit) for key, change in budgets.items() if change.limit is not None}
+    set_since = {key: change.limit for key, change in budgets.items() if change.limit is not None}
     for key, limit in {**_given(config.budget), **set_since}.items():
         within[key] = limit
         while _ends(memory, config, within, resumed):

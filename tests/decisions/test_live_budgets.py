@@ -1,19 +1,22 @@
 """What the operator changes of a running run's budget, and a stop that waits for the grades, as transcripts."""
 
+import json
 from dataclasses import replace
 
 import pytest
 from stage import QUIET_RULES, Stage, on_request
 
+from coral.codec import decode, encode
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
 from coral.fleet.agents.budgets import money_left
 from coral.fleet.attempts.confirmations import is_affordable
 from coral.fleet.decide import next_deadline
 from coral.fleet.events import Ending, SetBudget
-from coral.fleet.reasons import ReasonKind
+from coral.fleet.reasons import Budget, BudgetKey, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.request_kinds import CancelGrade, HoldGrading, Restart
-from coral.fleet.rules import Allowance
+from coral.fleet.rules import Allowance, in_force
+from coral.fleet.run_state import Run
 
 HOUR = 3600.0
 RULES = replace(QUIET_RULES, slots=1, stall=9e9, max_defer=9e9, budget_seconds=6 * HOUR, own=Allowance(attempts=1))
@@ -235,3 +238,16 @@ def test_what_a_launch_may_use_and_what_confirms_go_by_the_budget_that_is_set() 
 
 def test_long_after_everything_nothing_falls_due() -> None:
     assert next_deadline(Stage(1, QUIET_RULES).fleet, 1e12, QUIET_RULES) is None
+
+
+def test_a_whole_number_is_one_after_a_resume_too() -> None:
+    stage = fleet()
+    stage.ask("operator", wanted("attempts", 100.0))
+    stage.ask("operator", wanted("hours", 2.5))
+    end = RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 100))
+    back = decode(Run, json.loads(json.dumps(encode(replace(stage.fleet.run, finished=end)))))
+    assert repr(in_force(RULES, back).budget_attempts) == "100"
+    assert in_force(RULES, back).budget_seconds == 2.5 * HOUR
+    assert repr(back.finished.budget.limit) == "100"
+    plateau = decode(RunEnd, json.loads(json.dumps(encode(RunEnd(RunEndKind.PLATEAU, limit=3)))))
+    assert repr(plateau.limit) == "3"

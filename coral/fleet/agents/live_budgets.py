@@ -29,7 +29,7 @@ def set_budget(transaction: Transaction, asked: SetBudget) -> str:
     base, budgets = budget_of(transaction.task_rules, key), dict(transaction.run.budgets)
     budgets.pop(key, None)
     if not asked.as_task and asked.limit != base:
-        budgets[key] = SetLimit(limit=as_in_task(key, asked.limit), base=base)
+        budgets[key] = SetLimit(limit=_as_in_task(key, asked.limit), base=base)
     changed = _with_budgets(transaction.fleet(), budgets)
     rules = in_force(transaction.task_rules, changed.run)
     text, was = f"budget.{key} is {_shown(budget_of(rules, key))}", _shown(budget_of(before, key))
@@ -87,7 +87,7 @@ def _with_budgets(fleet: Fleet, budgets: Mapping[str, SetLimit]) -> Fleet:
     return replace(fleet, run=replace(fleet.run, budgets=budgets))
 
 
-def as_in_task(key: str, limit: float | None) -> float | None:
+def _as_in_task(key: str, limit: float | None) -> float | None:
     """Return the limit as task.yaml holds it: a whole number, where the budget is of things that are counted."""
     return int(limit) if limit is not None and key in COUNTED else limit
 
