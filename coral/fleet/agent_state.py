@@ -210,6 +210,7 @@ class Agent:
     stall: Stall = field(default_factory=Stall)
     conversation: Conversation = field(default_factory=Conversation)
     chain: Chain = field(default_factory=Chain)
+    retired_alert: int = 0  # the number of the alert that it has retired; 0: there is none
     retrying_since: float | None = None  # when this launch began to do nothing but retry its model
 
     @property

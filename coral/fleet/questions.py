@@ -37,8 +37,7 @@ def answer(transaction: Transaction, number: int, text: str) -> str:
     if not text.strip():
         raise CoralError(f"cannot answer question {number} with nothing", "say something")
     transaction.set_run(questions=tuple(question for question in transaction.run.questions if question is not found))
-    if found.alert > transaction.run.alerts_acknowledged:
-        transaction.set_run(alerts_answered=(*transaction.run.alerts_answered, found.alert))
+    transaction.settle_alert(found.alert)
     agent = transaction.agents.get(found.agent)
     if agent is None or agent.phase is Phase.RETIRED:
         return f"question {number} is closed; {found.agent}, which asked it, has retired"

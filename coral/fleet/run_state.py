@@ -217,7 +217,7 @@ class Run:
     message_count: int = 0
     alert_count: int = 0
     alerts_acknowledged: int = 0  # the operator has seen all alerts up to this number
-    alerts_answered: tuple[int, ...] = ()  # later alerts, of questions that the operator has answered
+    alerts_answered: tuple[int, ...] = ()  # later alerts of what is over: a question was answered, an agent works again
     undelivered_alerts: tuple[Alert, ...] = ()
     question_count: int = 0
     questions: tuple[Question, ...] = ()  # those that are open

@@ -73,6 +73,11 @@ class Transaction:
         self.set_run(alert_count=self.run.alert_count + 1, undelivered_alerts=(*self.run.undelivered_alerts, made))
         self.act(Notify(id=made.id, text=text, agent=agent, reason=reason))
 
+    def settle_alert(self, number: int) -> None:
+        """Acknowledge one alert: what it told of is over."""
+        if number > self.run.alerts_acknowledged:
+            self.set_run(alerts_answered=(*self.run.alerts_answered, number))
+
     # `Any`: the values of the records' fields; `replace` checks the names when it runs.
     def set_run(self, **changes: Any) -> None:
         self.run = replace(self.run, **changes)

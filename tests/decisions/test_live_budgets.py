@@ -240,6 +240,23 @@ def test_long_after_everything_nothing_falls_due() -> None:
     assert next_deadline(Stage(1, QUIET_RULES).fleet, 1e12, QUIET_RULES) is None
 
 
+def test_the_alert_that_an_agent_has_retired_is_settled_when_it_works_again() -> None:
+    stage = fleet()
+    stage.tried(2, "ann", 1.0)
+    stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
+    number, settled = stage.fleet.run.alert_count, stage.fleet.run.alerts_answered
+    assert (number, settled, stage["ann"].retired_alert, stage["ben"].retired_alert) == (1, (), 1, 0)
+    stage.ask("operator", wanted("per_agent.attempts", 2), 5)
+    assert (stage.fleet.run.alerts_answered, stage["ann"].retired_alert) == ((1,), 0)
+    stage.at(6, stage.heard("ann"))
+    stage.tried(6, "ann", 2.0)
+    stage.at(7, stage.exited("ann", Ending.INTERRUPTED))
+    stage.ask("operator", on.AcknowledgeAlerts(through=None), 8)
+    stage.ask("operator", wanted("per_agent.attempts", 3), 9)
+    assert stage["ann"].phase is Phase.RUNNING
+    assert stage.fleet.run.alerts_answered == ()  # by then it was acknowledged
+
+
 def test_a_whole_number_is_one_after_a_resume_too() -> None:
     stage = fleet()
     stage.ask("operator", wanted("attempts", 100.0))

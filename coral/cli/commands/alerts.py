@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _alerts(layout: Layout) -> list[dict[str, Any]]:
-    """Return the latest alerts. An alert is acknowledged also if the question that it tells of is answered."""
+    """Return the latest alerts. An alert is acknowledged also if what it tells of is over."""
     status = RunView(layout).status
     last, answered = status.integer("alerts_acknowledged") or 0, status.integers("alerts_answered")
     return [

@@ -74,6 +74,9 @@ def on_not_started(transaction: Transaction, name: str, launch: int, detail: str
 
 
 def wait(transaction: Transaction, agent: Agent, reason: Reason, seconds: float = 0.0) -> None:
+    if agent.retired_alert:  # what that alert tells of is over
+        transaction.settle_alert(agent.retired_alert)
+        transaction.set_agent(agent.name, retired_alert=0)
     transaction.set_agent(agent.name, phase=Phase.WAITING, deadline=transaction.clock + seconds, reason=reason)
 
 
@@ -92,6 +95,7 @@ def retire(transaction: Transaction, agent: Agent, reason: Reason, *, alert: boo
     transaction.set_agent(agent.name, phase=Phase.RETIRED, deadline=None, reason=reason, pending_messages=stays)
     if alert:
         transaction.alert(f"{agent.name} has retired", agent.name, reason)
+        transaction.set_agent(agent.name, retired_alert=transaction.run.alert_count)
     else:
         transaction.log("retired", agent=agent.name, reason=reason)
 
