@@ -10,7 +10,7 @@ from attempts.fields import one_line
 from attempts.record import Attempt, Verdict
 from coral.fleet.agent_state import Agent
 from coral.fleet.run_state import AttemptStep, Fleet
-from coral.views.format import age, duration
+from coral.views.format import age, duration, money
 from coral.views.scale import Scale
 from workspace import notes
 from workspace.notes import Note
@@ -77,7 +77,7 @@ def _latest(latest: Sequence[Attempt], agent: Agent, scale: Scale) -> dict[str, 
         "gains": len(gained),
         "gain": scale.of(gained[0]) if gained else "",
         "time": _time(latest),
-        "money": f"about ${len(latest) * used / graded:.2f}" if used and graded and is_known else "",
+        "money": f"about {money(len(latest) * used / graded)}" if used and graded and is_known else "",
     }
 
 

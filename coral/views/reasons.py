@@ -9,7 +9,7 @@ from coral.fleet.actions import LogEvent
 from coral.fleet.agent_state import JobEnd, PendingMessage
 from coral.fleet.agents.stalls import RESTING
 from coral.fleet.reasons import Budget, BudgetKey, Finding, JobOutcome, Reason, ReasonKind as Kind, RunEnd, RunEndKind
-from coral.views.format import duration, plural
+from coral.views.format import duration, money, plural
 
 T = TypeVar("T")
 _STEPS = ("", "nudged", "interrupted", "fresh session", "parked")
@@ -81,8 +81,7 @@ _OUTCOMES: Mapping[JobOutcome, str | Callable[[JobEnd], str]] = {
     JobOutcome.CANCELLED: "was not started",
     JobOutcome.UNKILLABLE: "cannot be killed, and is given up",
 }
-_AMOUNTS = {BudgetKey.MONEY: "${:.10g}", BudgetKey.HOURS: "{:.10g} hour"}
-_AMOUNTS |= {BudgetKey.ATTEMPTS: "{:.0f} attempt", BudgetKey.TOKENS: "{:.0f} token"}
+_AMOUNTS = {BudgetKey.HOURS: "{:.10g} hour", BudgetKey.ATTEMPTS: "{:.0f} attempt", BudgetKey.TOKENS: "{:.0f} token"}
 
 
 def reason_text(reason: Reason) -> str:
@@ -162,8 +161,10 @@ def reason_data(reason: Reason | RunEnd | None) -> Mapping[str, Any] | None:
 
 def _amount(budget: Budget | None) -> str:
     assert budget is not None, "it is a budget that is used up"
+    if budget.key is BudgetKey.MONEY:
+        return money(budget.limit)
     amount = _AMOUNTS[budget.key].format(budget.limit)
-    return amount if budget.key is BudgetKey.MONEY or amount.startswith("1 ") else f"{amount}s"
+    return amount if amount.startswith("1 ") else f"{amount}s"
 
 
 def _with(text: str, detail: str) -> str:

@@ -47,7 +47,7 @@ def test_a_budget_of_money_is_announced_and_ends_the_run(start, capsys):
     assert len(landing) == 1
     assert "$0.25 of $2.00 are left to the fleet" in landing[0]["text"]
     assert main(("log", "--run", str(run.layout.root))) == 0
-    assert "the run is over: the budget of $2 is used up" in capsys.readouterr().out
+    assert "the run is over: the budget of $2.00 is used up" in capsys.readouterr().out
 
 
 def test_a_program_that_knows_a_ceiling_is_started_with_what_is_left(start, tmp_path):

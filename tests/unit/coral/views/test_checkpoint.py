@@ -72,8 +72,9 @@ def test_a_note_of_nothing_but_lines_is_counted_at_once() -> None:
 
 def test_what_latest_attempts_cost_is_left_out_where_not_all_money_is_known() -> None:
     stage = Stage()
-    for meter, says in ((Meter(), "about $1.00"), (Meter(is_unpriced=True), "")):
-        spending = replace(stage["ann"], spent=Spent(money=4.0), meter=meter, progress=Progress(4, 0, 4))
+    unpriced = Meter(is_unpriced=True)
+    for money, meter, says in ((4.0, Meter(), "about $1.00"), (0.01, Meter(), "about $0.0025"), (4.0, unpriced, "")):
+        spending = replace(stage["ann"], spent=Spent(money=money), meter=meter, progress=Progress(4, 0, 4))
         fleet = replace(stage.fleet, agents={"ann": spending})
         found = snapshot(fleet, "ann", [tried(9, Verdict.WORSE)], [], Scale())
         assert found["latest"]["money"] == says

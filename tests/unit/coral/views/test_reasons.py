@@ -97,13 +97,13 @@ def test_what_was_done_about_a_stall_is_said_in_words(steps: int, text: str) -> 
         (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 4.0)), "the budget of 4 attempts is used up"),
         (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 1)), "the budget of 1 attempt is used up"),
         (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.HOURS, 1.0)), "the budget of 1 hour is used up"),
-        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 1.0)), "the budget of $1 is used up"),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 1.0)), "the budget of $1.00 is used up"),
         (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.HOURS, 0.025)), "the budget of 0.025 hours is used up"),
-        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 2.5)), "the budget of $2.5 is used up"),
+        (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 2.5)), "the budget of $2.50 is used up"),
         (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.TOKENS, 2000)), "the budget of 2000 tokens is used up"),
         (
             RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 1234567.5)),
-            "the budget of $1234567.5 is used up",
+            "the budget of $1,234,567.50 is used up",
         ),
         (RunEnd(RunEndKind.TARGET, limit=2.5, score=2.625, attempt=7), "the target of 2.5 is reached: 2.625 by #7"),
         (
@@ -135,7 +135,7 @@ def test_programs_get_the_kind_its_figures_and_the_text() -> None:
     assert reason_data(RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 2.5))) == {
         "kind": "budget",
         "budget": {"key": "money", "limit": 2.5},
-        "text": "the budget of $2.5 is used up",
+        "text": "the budget of $2.50 is used up",
     }
     # A target and a score of 0 are figures like any other.
     assert reason_data(RunEnd(RunEndKind.TARGET, limit=0.0, score=0.0, attempt=3)) == {
