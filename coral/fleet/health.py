@@ -62,6 +62,7 @@ class Trouble(StrEnum):
     SUPERVISOR_GONE = "supervisor_gone"
     STATUS_OLD = "status_old"
     NOT_RUNNING = "not_running"
+    NOT_MADE = "not_made"  # its start was cut off, or goes on
 
 
 UNHEALTHY = {
@@ -72,7 +73,7 @@ UNHEALTHY = {
     Trouble.QUEUE_STUCK,
     Trouble.SUPERVISOR_GONE,
 }
-UNKNOWN = {Trouble.STATUS_OLD, Trouble.NOT_RUNNING}
+UNKNOWN = {Trouble.STATUS_OLD, Trouble.NOT_RUNNING, Trouble.NOT_MADE}
 ALERTED = {Trouble.MEMORY, Trouble.QUEUE_STUCK, Trouble.NO_GAIN, Trouble.COSTLY_GAIN}
 TROUBLE_OF = {
     Shortage.MEMORY: Trouble.MEMORY,

@@ -4,7 +4,7 @@ from typing import Any
 
 from coral.reading.run_view import RunView
 from coral.views import format
-from coral.views.health import SUPERVISOR_TTL, not_known, not_running, status_old, supervisor_gone
+from coral.views.health import SUPERVISOR_TTL, not_known, not_made, not_running, status_old, supervisor_gone
 
 
 def run_health(view: RunView) -> dict[str, Any]:
@@ -12,6 +12,8 @@ def run_health(view: RunView) -> dict[str, Any]:
     takes precedence over the health that status.json holds."""
     age = format.age(view.status.data.get("wall"))
     seconds = None if age is None else max(age, 0.0)
+    if view.supervisor is None and not view.is_made:
+        return not_made()
     if view.state in ("dead", "left"):
         return supervisor_gone(seconds)
     if view.state == "stopped":

@@ -34,6 +34,7 @@ TEXTS: Mapping[Trouble, str] = {
     Trouble.SUPERVISOR_GONE: "nobody supervises the run: coral resume",
     Trouble.STATUS_OLD: "the supervisor is there and has not said how the run is for long: it hangs or is suspended",
     Trouble.NOT_RUNNING: "the run is not running",
+    Trouble.NOT_MADE: "it was never made to its end: unless its `coral start` is still at it, remove its folder",
 }
 
 
@@ -72,6 +73,11 @@ def supervisor_gone(seconds: float | None) -> dict[str, Any]:
 
 def not_running(seconds: float | None) -> dict[str, Any]:
     return _alone(Trouble.NOT_RUNNING, seconds)
+
+
+def not_made() -> dict[str, Any]:
+    """Return the health of a run whose start was cut off, or goes on."""
+    return _alone(Trouble.NOT_MADE, None)
 
 
 def status_old(seconds: float | None) -> dict[str, Any]:

@@ -293,6 +293,10 @@ def test_nobody_is_told_to_resume_a_run_whose_start_was_cut_off(layout: Layout, 
         said = " ".join((out + err).split())
         assert (found, "it was never made to its end" in said, f"remove {layout.root}" in said) == (code, True, True)
         assert "coral resume" not in said
+    code, out, _ = coral("health")
+    assert (code, "never made to its end" in out, "remove its folder" in out, "resume" in out) == (6, True, True, False)
+    as_json = json.loads(coral("status", "--json")[1])
+    assert [reason["kind"] for reason in as_json["health"]["reasons"]] == ["not_made"]
 
 
 def test_resume_and_attach_know_who_supervises(layout: Layout, coral: Run, tmp_path: Path) -> None:
