@@ -141,3 +141,15 @@ def test_a_reload_that_was_interrupted_is_told_and_completed_and_an_override_tha
     assert "epoch 2 begins (an interrupted reload is completed): the seed scores 2 now" in said
     assert "own copy" not in said
     assert watched == [(("budget.hours=2",), None)]
+
+
+@pytest.mark.parametrize("override", ["agents.options.script=gone.json", "agents.options.pace=fast"])
+def test_a_resume_with_an_option_that_a_start_refuses_is_refused(
+    layout: Layout, tmp_path: Path, capsys, monkeypatch, override: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("coral.cli.commands.resume.watch", lambda *_: 0)
+    assert main(["resume", "--run", str(layout.root), override]) == 1
+    why, hint = capsys.readouterr().err.splitlines()
+    assert why.startswith("coral: cannot start scripted: ")
+    assert hint == "  see runtime and options under agents in task.yaml"
