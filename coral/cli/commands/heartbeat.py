@@ -73,7 +73,7 @@ def _about(parser: argparse.ArgumentParser, default: str | None = None) -> None:
 
 def run(args: argparse.Namespace) -> int:
     view = RunView(run_lookup.run_of(args))
-    check_agent(view, args.agent)
+    check_agent(view, args.agent, "; --fleet is the fleet as a whole")
     if args.verb is None:
         return _show(view, args)
     sender, owner = _parties(view.layout, args)

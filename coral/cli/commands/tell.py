@@ -27,8 +27,9 @@ def run(args: argparse.Namespace) -> int:
     return send_request.ask(view.layout, sender, {"type": "tell", "to": to, "text": text}, as_json=args.json)
 
 
-def check_agent(view: RunView, agent: str | None) -> None:
-    """Raise CoralError if the run has no agent of this name."""
+def check_agent(view: RunView, agent: str | None, others: str = "") -> None:
+    """Raise CoralError if the run has no agent of this name. `others`: the end of the hint, for a command that is about
+    more than agents."""
     agents = view.agents()
     if agent is not None and agent not in agents:
-        raise CoralError(f"cannot find the agent {agent!r} in {view.name}", f"its agents: {', '.join(agents)}")
+        raise CoralError(f"cannot find the agent {agent!r} in {view.name}", f"its agents: {', '.join(agents)}{others}")

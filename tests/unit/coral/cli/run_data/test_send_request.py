@@ -111,6 +111,12 @@ def test_the_operator_changes_heartbeats(words: str, asked: dict[str, object], l
     assert requests_of(layout) == [asked]
 
 
+def test_the_fleet_is_no_agent_and_the_option_for_it_is_named(layout: Layout, coral: Run) -> None:
+    code, _, err = coral("heartbeat", "set", "consolidate", "--every", "7", "--agent", "fleet")
+    assert (code, requests_of(layout)) == (1, [])
+    assert err.splitlines()[1] == "  its agents: agent-1, agent-2; --fleet is the fleet as a whole"
+
+
 def test_an_agent_changes_its_own_heartbeats(layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CORAL_AGENT", "agent-1")
     monkeypatch.chdir(layout.clone("agent-1"))
