@@ -53,7 +53,7 @@ def snapshot(fleet: Fleet, name: str, recent: Sequence[Attempt], held: Sequence[
     waiting = (AttemptStep.TAKING, AttemptStep.QUEUED)
     return {
         "queue": sum(attempt.step in waiting for attempt in fleet.pending.values()),
-        "success": better and {"number": better.number, "score": better.score, "title": better.title},
+        "success": better and {"number": better.number, "score": _score(fleet, better), "title": better.title},
         # The last error of the agent's program, until a launch ends well; else the last failed attempt with its number.
         "error": agent.last_error or next((_failure(attempt) for attempt in failed), ""),
         "failures": sum(1 for _ in in_a_row),
@@ -61,6 +61,12 @@ def snapshot(fleet: Fleet, name: str, recent: Sequence[Attempt], held: Sequence[
         "items": items_of(held, name),
         "latest": _latest(recent[:LATEST], agent, scale),
     }
+
+
+def _score(fleet: Fleet, attempt: Attempt) -> float | None:
+    """Return the median of the attempt's grades, as every other part of the prompt has it."""
+    measured = fleet.measured.get(attempt.number)
+    return attempt.score if measured is None else measured.value
 
 
 def _failure(attempt: Attempt) -> str:

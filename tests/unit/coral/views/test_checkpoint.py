@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from sample import attempt
-from stage import QUIET_RULES, Stage
+from stage import QUIET_RULES, SEED, Stage
 
 from attempts.progress import Progress
 from attempts.record import Attempt, Verdict
+from attempts.standing import Measured
 from coral.fleet.agent_state import Meter, Spent
 from coral.fleet.run_state import Question
 from coral.views.checkpoint import CHECKLIST_LINE, CHECKLIST_LINES, checklist_of, items_of, snapshot
@@ -122,3 +123,12 @@ def test_before_the_first_attempt_only_the_programs_last_error_is_known() -> Non
     found = snapshot(fleet, "ann", [], [], Scale())
     assert (found["success"], found["error"], found["failures"]) == (None, "no such model", 0)
     assert found["latest"] == {"count": 0, "gains": 0, "gain": "", "time": "", "money": ""}
+
+
+def test_the_last_success_has_the_median_of_its_grades() -> None:
+    stage, better = Stage(1), tried(7, Verdict.NEW_BEST, score=2.5)
+    parts = {"commit": "c" * 40, "tree": "d" * 40, "parent": SEED, "title": better.title}
+    measured = Measured(number=7, agent="ann", scores=(2.5, 2.25, 2.0), **parts)
+    fleet = replace(stage.fleet, measured={7: measured})
+    for held, score in ((fleet, 2.25), (stage.fleet, 2.5)):  # what does not matter any more is in no standing
+        assert snapshot(held, "ann", [better], [], Scale())["success"]["score"] == score
