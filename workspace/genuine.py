@@ -83,8 +83,8 @@ def _id_of_folder(folder: bytes, length: int) -> str:
         if entry.is_dir(follow_symlinks=False):
             entries.append((_TREE, entry.name, _id_of_folder(entry.path, length)))
             continue
-        link = os.fsencode(Path(os.fsdecode(entry.path)).readlink()) if entry.is_symlink() else None
-        content = _content(entry.path) if link is None else link
+        # A Path would drop a slash at the end.
+        content = os.readlink(entry.path) if entry.is_symlink() else _content(entry.path)  # noqa: PTH115
         entries.append(entry_of(entry.name, entry.stat(follow_symlinks=False).st_mode, content, length))
     return entry_of_folder(b"", entries, length)[2]
 

@@ -38,7 +38,7 @@ def read(files: Iterable[tuple[str, Path]]) -> Iterator[Entry]:
         if stat.S_ISREG(mode):
             yield Entry(name, mode, memoryview(path.read_bytes()))
         elif stat.S_ISLNK(mode):
-            yield Entry(name, mode, memoryview(os.fsencode(path.readlink())))
+            yield Entry(name, mode, memoryview(os.readlink(os.fsencode(path))))  # noqa: PTH115 - a Path would change it
         elif stat.S_ISDIR(mode):
             yield Entry(name, mode, memoryview(b""))
 

@@ -109,7 +109,7 @@ def entry_of(path: Path, status: os.stat_result) -> Entry | None:
     if stat.S_ISREG(status.st_mode):
         return [FILE, stat.S_IMODE(status.st_mode) & 0o777, status.st_size, status.st_mtime_ns]
     if stat.S_ISLNK(status.st_mode):
-        return [LINK, str(path.readlink())]
+        return [LINK, os.readlink(path)]  # noqa: PTH115 - a Path would drop a slash at the end, and git would see a change
     return [FOLDER] if stat.S_ISDIR(status.st_mode) else None
 
 

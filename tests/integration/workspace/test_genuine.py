@@ -11,7 +11,7 @@ from files import write_files
 
 from workspace import hub
 from workspace.errors import GitError, Unacceptable
-from workspace.genuine import check_genuine
+from workspace.genuine import _id_of_folder, check_genuine, tree_of_commit
 
 FILES = {"a.txt": "honest\n", "b/c.sh": "#!/bin/sh\n", "b.txt": "b", "b-c": "1", "ü/n": "2"}
 
@@ -37,6 +37,13 @@ def test_an_honest_commit_is_checked_out(made: tuple[Path, Path], tmp_path: Path
     hub.checkout(store, commit, tmp_path / "out")
     assert (tmp_path / "out" / "a.txt").read_text() == "honest\n"
     assert os.access(tmp_path / "out" / "b" / "c.sh", os.X_OK)
+
+
+def test_files_have_the_id_of_their_commit_whatever_their_links_look_like(made: tuple[Path, Path]) -> None:
+    """Else each checkout would read all objects again."""
+    store, files = made
+    (files / "slashes").symlink_to(".//b/")
+    assert _id_of_folder(os.fsencode(files), 40) == tree_of_commit(store, committed(store, files))
 
 
 def test_line_ends_and_empty_folders_are_no_forgery(made: tuple[Path, Path], tmp_path: Path) -> None:

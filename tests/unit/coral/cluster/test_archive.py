@@ -27,14 +27,16 @@ def test_names_modes_links_and_contents_are_kept(tmp_path: Path) -> None:
     (tmp_path / "run.sh").chmod(0o751)
     (tmp_path / strange).symlink_to(os.fsdecode(b"/\xe9"))
     os.link(tmp_path / "run.sh", tmp_path / "twice")
+    (tmp_path / "slashes").symlink_to(".//folder/")
     os.mkfifo(tmp_path / "pipe")
     names = {"p": tmp_path, "p/run.sh": tmp_path / "run.sh", "p/twice": tmp_path / "twice"}
-    names |= {f"p/{strange}": tmp_path / strange, "p/pipe": tmp_path / "pipe"}
+    names |= {f"p/{strange}": tmp_path / strange, "p/pipe": tmp_path / "pipe", "p/slashes": tmp_path / "slashes"}
     made = out(tmp_path, *entries(pack(read(names.items())))) / "p"
-    assert {path.name for path in made.iterdir()} == {"run.sh", "twice", strange}
+    assert {path.name for path in made.iterdir()} == {"run.sh", "twice", "slashes", strange}
     assert ((made / "run.sh").read_bytes(), (made / "twice").read_bytes()) == (b"\0\xff", b"\0\xff")
     assert (made / "run.sh").stat().st_mode & 0o7777 == 0o751
     assert os.fsencode((made / strange).readlink()) == b"/\xe9"
+    assert os.readlink(made / "slashes") == ".//folder/"  # noqa: PTH115 - a Path would change it
 
 
 @pytest.mark.parametrize("kept", [0, 7, 20, -1])

@@ -23,6 +23,7 @@ def sides(tmp_path: Path) -> tuple[Path, Path]:
     (here / "clone" / "run.sh").chmod(0o755)
     (here / "clone" / "empty").mkdir()
     (here / "clone" / "shared").symlink_to("../shared")
+    (here / "clone" / "slash").symlink_to("src/")
     (here / "state" / "large").write_bytes(os.urandom(3 * PIECE + 5))
     return here, there
 
@@ -47,6 +48,7 @@ def test_a_copy_is_the_same_and_is_not_sent_again(sides: tuple[Path, Path]) -> N
     assert scan(there, AREAS) == scan(here, AREAS)
     assert (there / "state" / "large").read_bytes() == (here / "state" / "large").read_bytes()
     assert (there / "clone" / "run.sh").stat().st_mode & 0o777 == 0o755
+    assert os.readlink(there / "clone" / "slash") == "src/"  # noqa: PTH115 - a Path would drop the slash
     assert list(messages(here, scan(there, AREAS), scan(here, AREAS))) == []
 
 
