@@ -88,6 +88,21 @@ def test_what_begins_in_advance_has_the_priority_of_its_worker_until_a_grade_has
     assert printed(begun) == b"0\n"
 
 
+def test_no_signal_is_ignored_by_a_grader_though_a_script_has_started_the_node_in_the_background(begin):
+    """There SIGINT and SIGQUIT are ignored, and after `nohup` SIGHUP; programs inherit that."""
+    numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    try:
+        begun = begin()
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+    begun.hold()
+    begun.begin(order_of(begun, "sed", "-n", "s/SigIgn:\t//p", "/proc/self/status"))
+    ignored = int(printed(begun), 16)
+    assert [number for number in numbers if ignored >> number - 1 & 1] == []
+
+
 def test_a_guard_that_is_killed_in_the_midst_of_its_status_has_told_none(begin):
     begun, pid = long_result(begin)
     os.kill(pid, signal.SIGKILL)
