@@ -88,7 +88,7 @@ def grade(
             raise RuntimeError(f"the guard of the grade has ended: {why}")
         if "problem" in status:
             raise RuntimeError(f"the guard of the grade cannot run it: {status['problem']}")
-        if status["code"] != 0 and (free := shutil.disk_usage(guard.place).free) < LEAST_BYTES:
+        if status["code"] != 0 and (free := shutil.disk_usage(base / "grades").free) < LEAST_BYTES:
             raise OSError(errno.ENOSPC, f"the grader failed, and its disk has {free} bytes free: that may be the cause")
         ended = {**status, "artifacts": _artifacts(guard.place)}
         tell({**started, **streams.news(), **streams.ends(), "ended": ended})

@@ -46,7 +46,9 @@ def grade(workspace, private, artifacts):
         with open(text.split()[1], "w") as file:
             file.write(f"{stray.pid} {os.getpid()} ")
         time.sleep(600 if text.endswith(" wait") else 0)
-    if text == "bad":
+    if text == "removes":
+        subprocess.run(["rm", "-rf", os.environ["CORAL_GRADE"]])
+    if text in ("bad", "removes"):
         raise SystemExit("bad")
     if text.startswith("link"):
         (artifacts / "made.txt").unlink()
@@ -265,6 +267,11 @@ def test_a_candidate_that_removes_what_it_has_printed_fails_and_its_grade_is_not
 
     order, checkout, archive = shipped(f"hide 2000 {tmp_path / 'was-read'}")
     node.grade(order, checkout, lambda sha: archive, tell)
+    assert events[-1]["ended"]["code"] == 1
+
+
+def test_a_candidate_that_removes_the_folder_of_its_grade_fails_and_its_grade_is_not_lost(shipped):
+    events, _ = grade(*shipped("removes"))
     assert events[-1]["ended"]["code"] == 1
 
 
