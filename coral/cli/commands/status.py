@@ -52,8 +52,7 @@ def run(args: argparse.Namespace) -> int:
         return print_json(status_data(view))
     out = console()
     print_heading(out, view)
-    for line in warnings(view):
-        out.print(line)
+    print_warnings(out, view)
     _body(out, view)
     return 0
 
@@ -212,6 +211,13 @@ def _larger(section: str, budgets: Iterable[tuple[LenientJson, float | None]]) -
     return [f"{section}.{key}={limit:.15g}" for key, limit in limits.items()]
 
 
+def print_warnings(out: Console, view: RunView) -> None:
+    """Print the lines that the operator must read first. They are not broken, because the commands in them are to be
+    copied."""
+    for line in warnings(view):
+        out.print(line, soft_wrap=True)
+
+
 def warnings(view: RunView) -> list[Text]:
     """Return the lines that the operator must read first."""
     if not view.is_made and view.supervisor is None:
@@ -266,7 +272,8 @@ def _body(out: Console, view: RunView) -> None:
     for question in questions:
         number, who = question.integer("number"), question.text("agent")
         reply = dim(f"  {command(f'answer {number}', view.layout)} '...'")
-        out.print(Text.assemble((f"question {number} ", "yellow"), f"{who}: {question.text('text')}", reply))
+        asked = Text.assemble((f"question {number} ", "yellow"), f"{who}: {question.text('text')}", reply)
+        out.print(asked, soft_wrap=True)
     alerts = [alert for alert in view.status.objects("alerts") if alert.data.get("acknowledged") is not True]
     if alerts:
         out.print()

@@ -7,7 +7,7 @@ from rich.text import Text
 from attempts.index.query import Wanted
 from coral.cli.commands.export import repository_around
 from coral.cli.commands.log import leaderboard
-from coral.cli.commands.status import print_heading, resume_command, warnings
+from coral.cli.commands.status import print_heading, print_warnings, resume_command
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import program
 from coral.cli.ui.holdout import holdout_table
@@ -32,8 +32,7 @@ def summarize(layout: Layout) -> None:
     view = watch.view
     out.print()
     print_heading(out, view)
-    for line in warnings(view):
-        out.print(line)
+    print_warnings(out, view)
     top = ranking(view, Wanted(alone=view.alone), BEST)
     if top:
         print_title(out, "Leaderboard")
@@ -62,8 +61,8 @@ def _conclusions(out: Console, view: RunView) -> None:
 
 
 def _further(out: Console, view: RunView, best: int | None) -> None:
-    """Print commands to go on with. `best`: the proven best; None if nobody has beaten the seed, so that nothing can be
-    exported."""
+    """Print commands to go on with, and the run's folder: each whole, to be copied. `best`: the proven best; None if
+    nobody has beaten the seed, so that nothing can be exported."""
     print_title(out, "To look further")
     rows = [("log", "all attempts"), ("notes", "everything the agents wrote down")]
     if best:
@@ -79,8 +78,8 @@ def _further(out: Console, view: RunView, best: int | None) -> None:
     rows.append((resume_command(view), "continue from here"))
     width = max(len(command) for command, _ in rows)
     for command, what in rows:
-        out.print(Text.assemble(f"{command:<{width}}  ", dim(what)))
-    out.print(dim(str(view.layout.root)), soft_wrap=True)  # whole, to be copied
+        out.print(Text.assemble(f"{command:<{width}}  ", dim(what)), soft_wrap=True)
+    out.print(dim(str(view.layout.root)), soft_wrap=True)
 
 
 def _verify(view: RunView, best: int) -> tuple[str, str]:

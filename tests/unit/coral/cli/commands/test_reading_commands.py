@@ -71,7 +71,9 @@ def test_the_end_of_a_run_is_shown_with_a_command_that_continues_it(
     assert listed["reason"] == reason_data(reason)
 
 
-def test_the_command_that_continues_a_run_exceeds_what_is_used(layout: Layout, shown: Shown) -> None:
+def test_the_command_that_continues_a_run_exceeds_what_is_used(
+    layout: Layout, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reason = RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 1.0))
     budgets = [
         {"key": "attempts", "limit": 4, "used": 4},
@@ -80,7 +82,18 @@ def test_the_command_that_continues_a_run_exceeds_what_is_used(layout: Layout, s
         {"key": "tokens", "limit": 1000, "used": None},
     ]
     write_status(layout, "stopped", reason=reason_data(reason), budgets=budgets)
-    assert "continue it with `coral resume budget.money=16 budget.attempts=8`" in shown("status").replace("\n", " ")
+    assert "continue it with `coral resume budget.money=16 budget.attempts=8`" in shown("status")
+    monkeypatch.setenv("COLUMNS", "40")  # a line break within a command would end it where it is pasted
+    assert "continue it with `coral resume budget.money=16 budget.attempts=8`" in shown("status")
+
+
+def test_the_command_that_answers_a_question_is_on_one_line(
+    layout: Layout, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    asked = {"number": 4, "agent": "agent-1", "text": "May I use the network of this machine?"}
+    write_status(layout, questions=[asked])
+    assert "machine?  coral answer 4 '...'" in shown("status")
 
 
 def test_own_budgets_in_that_command_exceed_what_every_agent_used(layout: Layout, shown: Shown) -> None:
@@ -90,7 +103,7 @@ def test_own_budgets_in_that_command_exceed_what_every_agent_used(layout: Layout
         agent_status("agent-2", **own, spent={"tokens": 10, "money": 1.6}),
     ]
     write_status(layout, "stopped", reason=reason_data(RunEnd(RunEndKind.ALL_RETIRED)), agents=agents)
-    assert "continue it with `coral resume budget.per_agent.money=12`" in shown("status").replace("\n", " ")
+    assert "continue it with `coral resume budget.per_agent.money=12`" in shown("status")
 
 
 def test_status_says_why_a_budget_has_counted_more_attempts(layout: Layout, shown: Shown) -> None:

@@ -326,12 +326,17 @@ def test_the_summary_of_a_run_without_its_status_names_the_lead(
     assert "coral show 5 --diff the lead, which is not proven to be better" in said
 
 
-def test_own_budgets_that_ended_all_agents_are_to_be_raised(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+def test_own_budgets_that_ended_all_agents_are_to_be_raised_by_a_command_on_one_line(
+    layout: Layout, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
     own = Reason(ReasonKind.OWN_BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 118))
     agents = [{**agent_status("ann"), "reason": reason_data(own)}, {**agent_status("ben"), "reason": None}]
     write_status(layout, "stopped", reason=reason_data(RunEnd(RunEndKind.ALL_RETIRED)), agents=agents)
     summarize(layout)
-    assert "coral resume budget.per_agent.attempts=236  continue from here\n" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "; continue it with `coral resume budget.per_agent.attempts=236`\n" in said
+    assert "coral resume budget.per_agent.attempts=236  continue from here\n" in said
 
 
 def test_the_summary_offers_a_patch_where_there_is_no_repository(
