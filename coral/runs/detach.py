@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from typing import NoReturn
 
 from attempts.files import make_way, parse_object, read_bytes
@@ -22,10 +23,14 @@ from workspace.layout import Layout
 
 BEGIN_SECONDS = 20.0
 
+Begin = Callable[[], object]
 
-def detach(layout: Layout, overrides: tuple[str, ...] = (), config: Config | None = None) -> int:
-    """Supervise the run in a child that outlives this terminal. Returns the child's pid once it supervises; `overrides`
-    and `config` are those of `supervise`.
+
+def detach(
+    layout: Layout, overrides: tuple[str, ...] = (), config: Config | None = None, begin: Begin = lambda: None
+) -> int:
+    """Supervise the run in a child that outlives this terminal. Returns the child's pid once it supervises;
+    `overrides`, `config` and `begin` are those of `supervise`.
 
     CoralError if it cannot, with the last line of its log, or with what is wrong with the disk. This process must have
     no other threads: a lock that one of them held would stay locked in the child.
@@ -37,7 +42,7 @@ def detach(layout: Layout, overrides: tuple[str, ...] = (), config: Config | Non
         _flush()  # or the child would print it again
         pid = os.fork()
         if pid == 0:
-            _supervise(layout, overrides, config, log)
+            _supervise(layout, overrides, config, begin, log)
         os.close(log)
         _wait_for(_Child(pid), layout, held)
         return pid
@@ -89,14 +94,14 @@ def shown_supervisor(layout: Layout) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def _supervise(layout: Layout, overrides: tuple[str, ...], config: Config | None, log: int) -> NoReturn:
+def _supervise(layout: Layout, overrides: tuple[str, ...], config: Config | None, begin: Begin, log: int) -> NoReturn:
     """Supervise in the child, and exit: the child never returns into the command that it was forked from."""
     code = 1
     try:
         _leave(layout, log)
         from coral.supervisor.loop import supervise_detached
 
-        code = supervise_detached(layout, overrides, config)
+        code = supervise_detached(layout, overrides, config, begin)
     finally:
         if sys.exc_info()[0] is not None:
             traceback.print_exc()

@@ -18,8 +18,7 @@ import hashlib
 import signal
 import sys
 import time
-from collections.abc import Collection, Iterator
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterator
 
 from attempts.files import read_bytes
 from attempts.record import Attempt
@@ -68,6 +67,7 @@ from workspace.clone_overlay import place
 from workspace.git import load
 from workspace.layout import OPERATOR, Layout
 
+Begin = Callable[[], object]
 RETRY_SECONDS = 1.0  # how soon to try again when the journal cannot be written
 MAX_SLEEP = 60.0
 # Ends of the run that come by themselves: nobody waits for them, as the user of `coral stop` does.
@@ -274,10 +274,11 @@ def supervise(
     overrides: tuple[str, ...] = (),
     *,
     config: Config | None = None,
+    begin: Begin = lambda: None,
     outlives_terminal: bool = False,
     stop: RunEnd | None = None,
 ) -> int:
-    """Hold the run's lock and supervise it in this process until it ends; returns the exit code.
+    """Hold the run's lock, call `begin`, and supervise the run in this process to its end; returns the exit code.
 
     `overrides` (`budget.hours=4`) change the run's task from here on. `config`: that task, if the caller has loaded it
     and nothing overrides it. `stop`: only end the run, for this reason. CoralError if the run cannot be supervised.
@@ -291,8 +292,7 @@ def supervise(
         if overrides:
             _change_task(layout, overrides)
         try:
-            seed = read_bytes(layout.seed_commit).decode().strip()
-            supervisor = Supervisor(layout, seed, config, change)
+            supervisor = Supervisor(layout, read_bytes(layout.seed_commit).decode().strip(), config, change)
         except (OSError, ValueError) as error:
             raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
         # What exists by now stays: to collect garbage among it would take 30 ms, for which somebody would wait.
@@ -309,6 +309,7 @@ def supervise(
         try:
             if stop is None:
                 held.check()  # nothing has begun yet
+            begin()
             with held.handled_by(on_signal):
                 end = supervisor.run(lock)
             supervisor.verify_best(end)
@@ -386,14 +387,12 @@ def _differs(before: Fleet, after: Fleet) -> bool:
     return any(before.agents.get(name) is not agent for name, agent in after.agents.items())
 
 
-def supervise_detached(layout: Layout, overrides: tuple[str, ...] = (), config: Config | None = None) -> int:
+def supervise_detached(
+    layout: Layout, overrides: tuple[str, ...] = (), config: Config | None = None, begin: Begin = lambda: None
+) -> int:
     """Supervise in a detached process, which logs to the run's folder; returns the exit code."""
     try:
-        return supervise(layout, overrides, config=config, outlives_terminal=True)
+        return supervise(layout, overrides, config=config, begin=begin, outlives_terminal=True)
     except CoralError as error:
         print(error, file=sys.stderr)
         return 1
-
-
-if __name__ == "__main__":
-    sys.exit(supervise_detached(Layout(Path(sys.argv[1])), tuple(sys.argv[2:])))

@@ -71,9 +71,6 @@ def run(args: argparse.Namespace) -> int:
         change = _stage(layout, args, config)
     elif end := ends_at_once(layout, config, change):
         raise _refusal(layout, args, end)
-    send_request.take_back(layout, sender, "stop", "leave")
-    if args.instruction and args.instruction.strip():
-        send_request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})
     if not args.json:
         print(f"resuming {layout.root.name}")
     if change is not None:
@@ -88,8 +85,15 @@ def run(args: argparse.Namespace) -> int:
         )
     elif args.reload:
         print("coral: nothing of the task has changed since the run took it in", file=sys.stderr)
+
+    def begin() -> None:
+        send_request.take_back(layout, sender, "stop", "leave")
+        if text := (args.instruction or "").strip():
+            send_request.send(layout, sender, {"type": "tell", "to": "*", "text": text})
+
     # The staged task has the overrides in it.
-    return watch(layout, args, () if staged else tuple(args.overrides), None if change or args.overrides else config)
+    overrides = () if staged else tuple(args.overrides)
+    return watch(layout, args, overrides, None if change or args.overrides else config, begin)
 
 
 def _check_made(layout: Layout) -> None:

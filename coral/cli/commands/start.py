@@ -23,6 +23,8 @@ from coral.views.format import plural
 from workspace.layout import Layout
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from coral.cli.run_data.earlier import EarlierKnowledge
     from coral.config.load import Config
 
@@ -190,14 +192,18 @@ def _import_ahead() -> None:
 
 
 def watch(
-    layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] = (), config: Config | None = None
+    layout: Layout,
+    args: argparse.Namespace,
+    overrides: tuple[str, ...] = (),
+    config: Config | None = None,
+    begin: Callable[[], object] = lambda: None,
 ) -> int:
     """Supervise a prepared run: in the background, or in this process with the live view beside it and the summary at
-    the end. Return the exit code."""
+    the end. Return the exit code. `overrides`, `config` and `begin` are those of `supervise`."""
     if args.detach:
         from coral.runs.detach import detach
 
-        return _print_detached(layout, detach(layout, overrides, config), as_json=args.json)
+        return _print_detached(layout, detach(layout, overrides, config, begin), as_json=args.json)
     with contextlib.ExitStack() as meanwhile:
         hint = HINT
         if args.ui:
@@ -206,11 +212,16 @@ def watch(
             address = meanwhile.enter_context(beside(layout))
             print(f"dashboard: {address}", flush=True)
             hint = f"{address} · {HINT}"
-        return _watch_here(layout, args, overrides, config, hint)
+        return _watch_here(layout, args, overrides, config, begin, hint)
 
 
 def _watch_here(
-    layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...], config: Config | None, hint: str
+    layout: Layout,
+    args: argparse.Namespace,
+    overrides: tuple[str, ...],
+    config: Config | None,
+    begin: Callable[[], object],
+    hint: str,
 ) -> int:
     from coral.cli.ui.terminal_screen import suspendable
     from coral.runs.detach import shown_supervisor
@@ -231,7 +242,7 @@ def _watch_here(
     with received_signals.hold(), suspendable():
         view.start()
         try:
-            code = supervise(layout, overrides, config=config)
+            code = supervise(layout, overrides, config=config, begin=begin)
         finally:
             over.set()
             view.join(5)

@@ -8,13 +8,15 @@ from real_runs import TRY, Run, wait_until
 from sample import submission
 
 from attempts.store import Store
+from coral.cli.commands.start import watch
+from coral.cli.run_data import send_request
 from coral.config.load import load_frozen
 from coral.fleet.events import Moment
 from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.run_state import AttemptStep, PendingAttempt
 from coral.journal import Journal
 from coral.preflight.resume_check import ends_at_once
-from coral.supervisor.lock import holder
+from coral.supervisor.lock import hold_lock, holder
 from workspace.layout import Layout
 
 EVER_THE_SAME = "def grade(workspace):\n    return 1.0\n"
@@ -151,3 +153,20 @@ def forget_that_it_was_published(layout: Layout, number: int) -> None:
     journal.open_supervision(memory.rules, now, (folder.st_dev, folder.st_ino))
     journal.record(now, [], [], memory.fleet, replace(memory.fleet, pending={number: settled}))
     journal.close()
+
+
+@pytest.mark.parametrize("how", ["--plain", "--detach"])
+def test_a_refused_resume_leaves_no_message_and_takes_nothing_back(used_up: Run, coral, monkeypatch, how: str) -> None:
+    """Another `coral resume` was a moment earlier, and `coral stop` has asked its supervisor to stop."""
+    layout = used_up.layout
+    asked = send_request.send(layout, "operator", {"type": "stop"})
+
+    def watched(*given: object) -> int:
+        with hold_lock(layout.lock):
+            return watch(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("coral.cli.commands.resume.watch", watched)
+    words = ("resume", "--run", str(layout.root), "budget.attempts=6", "-i", "go on", how)
+    code, _, err = coral(*words)
+    assert (code, "supervise" in err) == (1, True)
+    assert [path.stem for path in layout.requests_of("operator").glob("*.json")] == [asked]

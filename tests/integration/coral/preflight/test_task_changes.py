@@ -129,7 +129,7 @@ def test_a_reload_that_was_interrupted_is_told_and_completed_and_an_override_tha
 ) -> None:
     monkeypatch.chdir(tmp_path)
     watched: list[tuple[object, ...]] = []
-    monkeypatch.setattr("coral.cli.commands.resume.watch", lambda *given: watched.append(given[2:]) or 0)
+    monkeypatch.setattr("coral.cli.commands.resume.watch", lambda *given: watched.append(given[2:4]) or 0)
     again = ["resume", "--run", str(layout.root)]
     assert main([*again, "grader.direction=minimize"]) == 1
     assert "grader.direction=minimize changes what scores mean" in (said := capsys.readouterr().err)
