@@ -59,13 +59,14 @@ def find(name: str, options: Mapping[str, object]) -> Runtime:
 
 
 def with_paths(name: str, options: dict[str, T], folder: Path) -> dict[str, T | str]:
-    """Return the options of a runtime with absolute paths. `folder`: where relative ones begin."""
+    """Return the options of a runtime with absolute paths. `folder`: where relative ones begin; `~` is the home."""
     texts = {option: value for option, value in options.items() if isinstance(value, str) and value}
     try:  # a runtime that is not ours is imported only if one of its options can be a path
         paths = find(name, options).path_options if texts else ()
     except CoralError:  # `Roster` refuses it
         return {**options}
-    return {**options, **{option: str(folder / texts[option]) for option in paths if option in texts}}
+    given = {option: Path(texts[option]).expanduser() for option in paths if option in texts}
+    return {**options, **{option: str(folder / path) for option, path in given.items()}}
 
 
 def check(name: str, options: Mapping[str, object], model: str = "") -> list[str]:

@@ -64,10 +64,14 @@ def test_a_runtime_of_ones_own_is_imported(tmp_path: Path, monkeypatch: pytest.M
         assert reason in registry.check(name, {})[0]
 
 
-def test_options_that_are_paths_are_made_absolute_where_a_runtime_names_them(tmp_path: Path) -> None:
+def test_options_that_are_paths_are_made_absolute_where_a_runtime_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = {"script": "a/b.json"}
     assert registry.with_paths("scripted", script, tmp_path) == {"script": f"{tmp_path}/a/b.json"}
     assert registry.with_paths("scripted", {"script": "/b.json"}, tmp_path) == {"script": "/b.json"}
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert registry.with_paths("scripted", {"script": "~/b.json"}, tmp_path) == {"script": "/home/ann/b.json"}
     assert registry.with_paths("claude", script, tmp_path) == script
     assert registry.with_paths("no_such_module:Mine", script, tmp_path) == script
     assert script == {"script": "a/b.json"}
