@@ -1,4 +1,5 @@
-"""Writes files that appear whole or not at all; reads files that an agent may have replaced by anything."""
+"""Writes files that appear whole or not at all; reads files that an agent may have replaced by anything; expands
+paths."""
 
 from __future__ import annotations
 
@@ -30,6 +31,12 @@ MAX_REMEMBERED = 4096  # folders: an agent that makes and removes folders all da
 
 # What every change of a file changes: its inode, its size in bytes, the time of its last change in nanoseconds.
 Witness = tuple[int, int, int]
+
+
+def expanded(path: str | Path) -> Path:
+    """Return the path with the home that `~` or `~user` at its beginning stands for; as it is if there is no such user:
+    then `Path.expanduser` raises RuntimeError."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111
 
 
 def write_json(path: Path, data: Mapping[str, object], *, durable: bool, new: bool = False, mode: int = 0o644) -> None:

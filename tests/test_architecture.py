@@ -178,7 +178,7 @@ MAY_IMPORT = {
         "heartbeats.beat",
         "workspace",
     ),
-    "coral.importing": ("coral.importing", "coral.config", "coral.errors", "coral.grading.venv"),
+    "coral.importing": ("coral.importing", "coral.config", "coral.errors", "coral.grading.venv", "attempts.files"),
     "coral.audit": (
         "coral.audit",
         "coral.config",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
+from attempts.files import expanded
 from coral.config.cluster import PlaceSection
 from coral.config.load import Config
 from coral.config.model import AgentsSection, Assignment
@@ -47,7 +48,7 @@ class Mount:
 
 def mounts_of(config: Config, assignment: Assignment) -> list[Mount]:
     named = assignment.mounts.items()
-    return [Mount(config.folder / Path(source).expanduser(), str(PurePosixPath(at))) for at, source in named]
+    return [Mount(config.folder / expanded(source), str(PurePosixPath(at))) for at, source in named]
 
 
 def check_same_programs(before: Config, after: Config, known: Collection[str], members: Collection[str] = ()) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from attempts.files import expanded
 from coral.agent_setup.own_user import as_own_user
 from coral.agent_setup.roster import mounts_of
 from coral.processes.process import Program
@@ -66,5 +67,5 @@ def _needed(program: Program, command: Command) -> Iterator[Path]:
 
 def _writable(run_context: RunContext, agent: str) -> Iterator[Path]:
     config = run_context.config
-    yield from (Path(path).expanduser() for path in config.workspace.writable)
+    yield from (expanded(path) for path in config.workspace.writable)
     yield from (mount.source for mount in mounts_of(config, run_context.roster.assignment(agent)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from attempts.files import read_bytes
+from attempts.files import expanded, read_bytes
 from coral.config import document as yaml, validate
 from coral.config.alerts import AlertsSection
 from coral.config.budget import BudgetSection
@@ -105,7 +105,7 @@ class Config:
 
     @property
     def seed(self) -> Path:
-        return self.folder / Path(self.task.seed).expanduser()
+        return self.folder / expanded(self.task.seed)
 
 
 def _over(grader: GraderSection, holdout: HoldoutSection) -> GraderSection:

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from attempts.files import expanded
 from coral.config.document import Document, shown
 from coral.config.interpolation import interpolate
 from coral.config.model import GRADER_KINDS
@@ -84,7 +85,7 @@ def _seed(made: Translation) -> None:
     """Set `task.seed`: the folder `seed` of the task, or else what `workspace.repo_path` names. That path is relative
     to the current folder; where it leads to no folder, it is looked up in the task's folder too."""
     own, given = made.folder / SEED, made.section("workspace").get("repo_path")
-    named = Path(str(given)).expanduser().resolve() if given else None
+    named = expanded(str(given)).resolve() if given else None
     beside = (made.folder / str(given)).resolve() if given else None
     repository = next((path for path in (named, beside) if path is not None and path.is_dir()), None)
     holds_task = repository is not None and made.folder.resolve().is_relative_to(repository)
@@ -130,7 +131,7 @@ def _grader(made: Translation) -> None:
 
 def _inside(made: Translation, name: str) -> str:
     """Return a path relative to the task's folder if it is an absolute one below that; else unchanged."""
-    path = Path(name).expanduser()
+    path = expanded(name)
     folder = made.folder.resolve()
     return path.relative_to(folder).as_posix() if path.is_absolute() and path.is_relative_to(folder) else name
 

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
+from attempts.files import expanded
 from coral.config.document import KeyPath, Problem, shown
 from coral.config.model import GRADER_KINDS, AgentsSection, Assignment, GraderSection, HoldoutSection, TaskSection
 from coral.runtimes.registry import with_paths
@@ -70,7 +71,7 @@ def with_roles(agents: AgentsSection, folder: Path) -> AgentsSection:
 def _with_role(assignment: A, folder: Path) -> A:
     if not assignment.role_file:
         return assignment
-    text = (folder / Path(assignment.role_file).expanduser()).read_text("utf-8-sig")
+    text = (folder / expanded(assignment.role_file)).read_text("utf-8-sig")
     return assignment.model_copy(update={"role": text, "role_file": ""})
 
 
@@ -89,9 +90,9 @@ def _resolved(name: str, folder: Path) -> Path | None:
     """Return the path that a text of the task names; None if no path can have that name."""
     try:
         os.fsencode(name)
-        path = (folder / Path(name).expanduser()).resolve()
+        path = (folder / expanded(name)).resolve()
         path.exists()
-    except (OSError, ValueError, RuntimeError):  # too long; with a zero byte; of a user that is not there, or a loop
+    except (OSError, ValueError, RuntimeError):  # too long; with a zero byte; a loop
         return None
     return path
 
@@ -109,7 +110,7 @@ def _task_problems(task: TaskSection, folder: Path) -> Iterator[Problem]:
     for index, glob in enumerate(task.editable):
         if leads_outside(glob) or not _is_glob(glob):
             yield Problem(("task", "editable", index), f'must be a glob inside the seed; got "{glob}"')
-    seed = folder / Path(task.seed).expanduser()
+    seed = folder / expanded(task.seed)
     if not seed.is_dir():
         text = "is not a folder" if seed.exists() else "does not exist"
         yield Problem(("task", "seed"), f'"{task.seed}" {text} (looked at {seed})')
@@ -166,7 +167,7 @@ def _grader_problems(section: str, grader: Grader, folder: Path, *, installs: bo
 
 def _exposed(task: TaskSection, graders: Mapping[str, Grader], folder: Path) -> Iterator[Problem]:
     """Yield a problem for each file of the grader that is in the seed: agents get everything there."""
-    seed = (folder / Path(task.seed).expanduser()).resolve()
+    seed = (folder / expanded(task.seed)).resolve()
     for where, name in _hidden_names(graders).items():
         path = (folder / name).resolve()
         if path.is_relative_to(seed) or seed.is_relative_to(path):

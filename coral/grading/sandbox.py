@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from attempts.files import expanded
 from coral.config.load import Config
 from coral.config.model import GraderSection
 from coral.errors import CoralError
@@ -41,9 +42,7 @@ def places_of(config: Config, reached: Path) -> Places:
     """Return the folders that a task hides, and those that must be reached. `reached`: the folder of all runs, or
     another in which something is graded."""
     assignments = config.agents.assignments or (config.agents,)
-    mounted = [
-        config.folder / Path(source).expanduser() for assignment in assignments for source in assignment.mounts.values()
-    ]
+    mounted = [config.folder / expanded(source) for assignment in assignments for source in assignment.mounts.values()]
     return Places(hidden=(config.folder,), reached=(reached, *mounted))
 
 
@@ -114,4 +113,4 @@ def _needed(home: Path) -> Iterator[Path]:
 
 
 def _path(text: str) -> Path:
-    return Path(text).expanduser()
+    return expanded(text)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from attempts.files import expanded
 from coral.config.load import TASK_FILE, load, translation_of
 from coral.config.other_format import SEED
 from coral.grading.venv import folders_beside
@@ -71,6 +72,6 @@ def _keep_paths(assignment: dict[str, Any], folder: Path) -> None:
 
 
 def _kept(name: str, folder: Path) -> str:
-    path = folder / Path(name).expanduser()
+    path = folder / expanded(name)
     is_copied = path.resolve().is_relative_to(folder.resolve()) and path.name != TASK_FILE
     return name if is_copied else str(path.resolve())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from attempts.files import expanded
 from coral.errors import CoralError
 from workspace.layout import Layout, find_agent, find_run, find_runs, runs_under, slug
 
@@ -21,7 +22,7 @@ def here() -> Path:
 def named(name: str, task: str | None) -> Layout:
     """Return the run that the folder `name` is in, or else the run near the current directory whose name is, begins
     with or ends with `name`. `task`: only runs of this task. CoralError if not exactly one run fits."""
-    path = Path(name).expanduser()
+    path = expanded(name)
     if path.is_dir():
         run = run_around(path)
         if run is None:

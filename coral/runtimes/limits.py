@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from attempts.files import expanded
 from coral.runtimes.model import Ending
 
 KINDS = {"terminal": Ending.TERMINAL, "fresh": Ending.UNKNOWN_SESSION, "limit": Ending.LIMIT}
@@ -67,7 +68,7 @@ def own(given: object) -> Mapping[str, Sequence[str]]:
     ValueError says what is wrong with it.
     """
     if isinstance(given, str):
-        path = Path(given).expanduser()
+        path = expanded(given)
         if not path.is_absolute():
             raise ValueError("must be an absolute path, or hold the patterns itself: a run outlives its terminal")
         given = _read(path)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from attempts.files import expanded
 from coral.runtimes import messages
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.json_object import JsonObject
@@ -40,7 +41,7 @@ class Pi(AgentProgram):
 
     def links(self) -> Mapping[str, Path]:
         """Return the login, and the providers that the user added, with their keys."""
-        home = Path(os.environ.get("PI_CODING_AGENT_DIR") or Path.home() / ".pi/agent").expanduser()
+        home = expanded(os.environ.get("PI_CODING_AGENT_DIR") or Path.home() / ".pi/agent")
         return {name: home / name for name in ("auth.json", "models.json")}
 
     def events(self, event: JsonObject) -> Iterator[OutputEvent]:

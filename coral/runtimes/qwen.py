@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from attempts.files import expanded
 from coral.runtimes import programs
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.gemini import QUIET_SETTINGS, login_type  # one origin: their settings are alike
@@ -88,4 +89,4 @@ def _usage(usage: JsonObject, session: str) -> Iterator[OutputEvent]:
 
 
 def _home() -> Path:
-    return Path(os.environ.get("QWEN_HOME") or Path.home() / ".qwen").expanduser()
+    return expanded(os.environ.get("QWEN_HOME") or Path.home() / ".qwen")

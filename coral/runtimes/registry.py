@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
+from attempts.files import expanded
 from coral.errors import CoralError
 from coral.runtimes.model import Runtime
 
@@ -65,7 +66,7 @@ def with_paths(name: str, options: dict[str, T], folder: Path) -> dict[str, T | 
         paths = find(name, options).path_options if texts else ()
     except CoralError:  # `Roster` refuses it
         return {**options}
-    given = {option: Path(texts[option]).expanduser() for option in paths if option in texts}
+    given = {option: expanded(texts[option]) for option in paths if option in texts}
     return {**options, **{option: str(folder / path) for option, path in given.items()}}
 
 

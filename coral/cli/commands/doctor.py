@@ -11,9 +11,9 @@ import argparse
 import sys
 from dataclasses import asdict
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attempts.files import expanded
 from coral.cli import EXIT_USER_ERROR
 from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup, send_request
@@ -85,7 +85,7 @@ def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Check]:
 
     config = None
     try:
-        path = Path(task).expanduser() if task else run_lookup.task_folder()
+        path = expanded(task) if task else run_lookup.task_folder()
         config = load(path) if path is not None else None
     except CoralError as error:
         yield Check("task", Health.WRONG, " ".join(str(error).split()), error.hint)

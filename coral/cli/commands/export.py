@@ -8,6 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from attempts.files import expanded
 from attempts.index import query
 from attempts.record import Attempt, Kind
 from coral.cli.parser import attempt_number, print_json
@@ -65,7 +66,7 @@ def _patch(view: RunView, attempt: Attempt, target: str, *, as_json: bool) -> in
         sys.stdout.buffer.write(data)
         return 0
     try:
-        with Path(target).expanduser().open("xb") as file:
+        with expanded(target).open("xb") as file:
             file.write(data)
     except FileExistsError:
         raise CoralError(f"cannot write {target}: it exists", "name another file") from None
@@ -87,7 +88,7 @@ def _seed(view: RunView, attempt: Attempt) -> str:
 def _repository(view: RunView, given: str | None) -> Path:
     """Return the user's repository. A repository inside a run is Coral's, so from there the one around the folder of
     runs is taken. CoralError if there is none."""
-    start = Path(given).expanduser() if given else here()
+    start = expanded(given) if given else here()
     inside = find_run(start)
     found = repository_around(inside.root.parent if inside and not given else start)
     if found is None and not given and (origin := run_lookup.origin(view.layout)):

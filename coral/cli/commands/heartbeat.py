@@ -5,8 +5,8 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
+from attempts.files import expanded
 from coral.cli.commands.tell import EVERYBODY, check_agent
 from coral.cli.parser import Parser, count, finite, print_json
 from coral.cli.run_data import run_lookup, send_request
@@ -118,7 +118,7 @@ def _prompt(name: str, given: str, *, raw: bool) -> str:
     from heartbeats.render import problems  # only here: most changes have no prompt
 
     try:
-        prompt = Path(given[1:]).expanduser().read_text(encoding="utf-8") if given.startswith("@") else given
+        prompt = expanded(given[1:]).read_text(encoding="utf-8") if given.startswith("@") else given
     except (OSError, ValueError) as error:
         raise CoralError(f"cannot read the prompt: {error}", "--prompt TEXT, or --prompt @FILE") from None
     if not prompt.strip():

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attempts.files import expanded
 from coral.cli.parser import print_json
 from coral.errors import CoralError
 from coral.views.format import clean
@@ -25,10 +26,10 @@ def run(args: argparse.Namespace) -> int:
     from coral.config.load import TASK_FILE
     from coral.importing.written_task import write_task
 
-    given = Path(args.task).expanduser()
+    given = expanded(args.task)
     made = _made(given)
     name = (given if given.is_dir() else given.absolute().parent).resolve().name
-    folder = Path(args.folder).expanduser() if args.folder else Path(f"{name}-task")
+    folder = expanded(args.folder) if args.folder else Path(f"{name}-task")
     write_task(made, folder)
     if args.json:
         return print_json({"task": str((folder / TASK_FILE).resolve()), "report": made.report})

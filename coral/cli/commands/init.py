@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attempts.files import expanded
 from coral.config.load import TASK_FILE, quoted
 from coral.config.schema import SHIPPED
 from coral.errors import CoralError
@@ -51,7 +52,7 @@ def _from(args: argparse.Namespace) -> int:
     from coral.importing.repository import look, propose
     from coral.importing.written_task import write_task
 
-    source = Path(args.source).expanduser()
+    source = expanded(args.source)
     repository = look(source)
     interactive = not (args.yes or args.json) and sys.stdin.isatty() and sys.stderr.isatty()
     chosen = _chosen(repository, args, interactive=interactive)

@@ -1,8 +1,8 @@
 """`coral knowledge publish`: writes what a run has learned into a folder, for later runs and for other people."""
 
 import argparse
-from pathlib import Path
 
+from attempts.files import expanded
 from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.send_request import as_operator
@@ -45,7 +45,7 @@ def _publish(args: argparse.Namespace) -> int:
     if not earlier.notes and not earlier.skills:
         hint = "a synthesis, dead ends and notes that the records support are published; `coral notes` shows the notes"
         raise CoralError(f"cannot publish {layout.root.name}: it has no conclusions and no skills", hint)
-    folder = Path(args.to).expanduser() if args.to else folder_of_runs(layout).parent / FOLDER
+    folder = expanded(args.to) if args.to else folder_of_runs(layout).parent / FOLDER
     to = folder / RunView(layout).slug / layout.root.name
     publish(earlier, to)
     if args.json:

@@ -1,8 +1,8 @@
 """`coral plot`: draws the score of a run over time as a picture."""
 
 import argparse
-from pathlib import Path
 
+from attempts.files import expanded
 from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.write_file import write_result
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     from coral.reading.curve import read_curve
     from coral.reading.timeline import read_figures
 
-    target = Path(args.output).expanduser()
+    target = expanded(args.output)
     curve = read_curve(view, read_figures(view.layout).clocks)
     data = picture(
         curve, AxisScale.GAP if args.gap else AxisScale.SCORE, f"{view.task} {view.name}", target.suffix.lower()

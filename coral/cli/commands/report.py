@@ -1,8 +1,8 @@
 """`coral report`: writes the run as one HTML file, to read, to print or to send."""
 
 import argparse
-from pathlib import Path
 
+from attempts.files import expanded
 from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.write_file import write_result
@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     view = RunView(run_lookup.run_of(args))
     from coral.cli.report.page import page  # takes longer to import than to find the run
 
-    target = Path(args.output or f"{view.slug}-{view.name}.html").expanduser()
+    target = expanded(args.output or f"{view.slug}-{view.name}.html")
     data = page(view).encode("utf-8", "replace")
     write_result(target, data, force=args.force or args.output is None)
     if args.json:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from attempts.files import read_bytes
+from attempts.files import expanded, read_bytes
 from coral.cli.run_data.skill_tests import contents
 from coral.errors import CoralError
 from coral.reading import run_folder
@@ -57,7 +57,7 @@ def of_run(layout: Layout) -> EarlierKnowledge:
 
 def read(source: str) -> list[EarlierKnowledge]:
     """Return what a run, or a folder of published knowledge, holds. CoralError if there is nothing."""
-    path = Path(source).expanduser()
+    path = expanded(source)
     if path.is_dir() and not (path / "private").is_dir():
         found = list(islice(_in_folder(path), SOURCES))
         if not found:

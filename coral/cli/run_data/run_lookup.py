@@ -13,6 +13,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from attempts.files import expanded
 from coral.errors import CoralError
 from coral.reading.run_folder import here, is_of, named, run_around
 from workspace.layout import Layout, find_agent, find_runs, runs_under
@@ -92,7 +93,7 @@ def task_of(to: str, given: str | None, overrides: list[str]) -> tuple[Path, lis
 
 
 def _existing_task(to: str, given: str) -> Path:
-    path = Path(given).expanduser()
+    path = expanded(given)
     if path.exists():
         return path
     from difflib import get_close_matches

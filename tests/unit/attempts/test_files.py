@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from attempts import files
-from attempts.files import RELIST, SETTLED, Listings, is_plain_file
+from attempts.files import RELIST, SETTLED, Listings, expanded, is_plain_file
 
 
 class Inbox:
@@ -124,3 +124,10 @@ def test_another_folder_in_its_place_is_listed(inbox: Inbox) -> None:
     inbox.folder.mkdir()
     (inbox.folder / "two").touch()
     assert inbox.look() == ["two"]
+
+
+def test_a_path_of_a_user_that_is_not_there_is_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert expanded("~/a") == Path("/home/ann/a")
+    assert expanded("~root/a").is_absolute()
+    assert expanded("~nobody-of-that-name/a") == Path("~nobody-of-that-name/a")

@@ -72,6 +72,8 @@ def test_options_that_are_paths_are_made_absolute_where_a_runtime_names_them(
     assert registry.with_paths("scripted", {"script": "/b.json"}, tmp_path) == {"script": "/b.json"}
     monkeypatch.setenv("HOME", "/home/ann")
     assert registry.with_paths("scripted", {"script": "~/b.json"}, tmp_path) == {"script": "/home/ann/b.json"}
+    nobody = "~nobody-of-that-name/b.json"
+    assert registry.with_paths("scripted", {"script": nobody}, tmp_path) == {"script": f"{tmp_path}/{nobody}"}
     assert registry.with_paths("claude", script, tmp_path) == script
     assert registry.with_paths("no_such_module:Mine", script, tmp_path) == script
     assert script == {"script": "a/b.json"}
