@@ -10,9 +10,9 @@ import threading
 
 import levels
 import pytest
-from mortal import PLACES
+from killed_supervisors import PLACES
 from survival import (
-    Mortal,
+    KilledRun,
     assert_answered_once,
     assert_nothing_is_lost_or_doubled,
     in_short,
@@ -34,13 +34,13 @@ OF_MEMBERS = {f"{side} {what}" for what in ("PrepareAgent", "SetMember") for sid
 
 
 @pytest.fixture
-def mortal(tmp_path):
+def killed_run(tmp_path):
     made = []
 
     def make(level="best", **task):
         """`level`: at which agents and graders are sealed."""
         (tmp_path / "runs").mkdir()
-        run = Mortal(write_fragile_task(tmp_path / "task", **task), tmp_path / "runs", (f"workspace.seal={level}",))
+        run = KilledRun(write_fragile_task(tmp_path / "task", **task), tmp_path / "runs", (f"workspace.seal={level}",))
         made.append(run)
         return run
 
@@ -50,8 +50,8 @@ def mortal(tmp_path):
 
 
 @pytest.mark.parametrize("level", levels.params(Level.BUBBLEWRAP, Level.USER))
-def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_doubles_nothing(mortal, level):
-    run, chance = mortal(level, deaf="3"), random.Random(1)
+def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_doubles_nothing(killed_run, level):
+    run, chance = killed_run(level, deaf="3"), random.Random(1)
     over, wanted, asked, budget, has_joined = False, set(PLACES) - AT_THE_END, [], (), False
     while wanted or not budget:
         died = run.places.total()
@@ -85,8 +85,8 @@ def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_do
 
 
 @pytest.mark.parametrize("level", levels.params(Level.LANDLOCK, Level.USER))
-def test_agents_and_graders_killed_in_mixture_with_the_supervisor_lose_and_double_nothing(mortal, level):
-    run, chance = mortal(level, deaf="3", slow="0.3"), random.Random(2)
+def test_agents_and_graders_killed_in_mixture_with_the_supervisor_lose_and_double_nothing(killed_run, level):
+    run, chance = killed_run(level, deaf="3", slow="0.3"), random.Random(2)
     number = 0
     while number < 24 or {who[0] for who in run.killed} != {"a", "#"}:
         number += 1
@@ -106,8 +106,8 @@ def test_agents_and_graders_killed_in_mixture_with_the_supervisor_lose_and_doubl
         assert run.left() == []
 
 
-def test_of_a_quiet_hour_before_the_supervisor_was_killed_at_most_a_minute_is_lost(mortal):
-    run = mortal(deaf="none", slow="3.", extra="budget: {hours: 1}\n")  # quick grades leave the journal no quiet
+def test_of_a_quiet_hour_before_the_supervisor_was_killed_at_most_a_minute_is_lost(killed_run):
+    run = killed_run(deaf="none", slow="3.", extra="budget: {hours: 1}\n")  # quick grades leave the journal no quiet
     while not (marks := [line["at"] for line in read_lines(run.layout.journal) if set(line) == MARK]):
         run.live(1, quiet=0.05)
     stood = fold(run.layout.journal).clock

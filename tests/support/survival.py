@@ -109,10 +109,10 @@ def _graded(task: Path) -> Path:
     return task.with_name(f"{task.name}.graded")
 
 
-class Mortal(Run):
-    """A run whose supervisors die. `places`: how often they died at each place, see `mortal`. `killed`: how often the
-    test killed the processes of each agent or grade. `cut_short`: the lives of agents that it ended so; `stopped`: the
-    last life of each agent before the run ended in order."""
+class KilledRun(Run):
+    """A run whose supervisors die. `places`: how often they died at each place, see `killed_supervisors`. `killed`: how
+    often the test killed the processes of each agent or grade. `cut_short`: the lives of agents that it ended so;
+    `stopped`: the last life of each agent before the run ended in order."""
 
     def __init__(self, task: Path, runs: Path, overrides: Collection[str] = ()) -> None:
         super().__init__(task, runs, tuple(overrides))
@@ -123,7 +123,7 @@ class Mortal(Run):
         self.stopped: set[tuple[str, int]] = set()
         (runs / "tmp").mkdir()
         self._forking_process = subprocess.Popen(
-            [sys.executable, "-P", str(Path(__file__).with_name("mortal.py"))],
+            [sys.executable, "-P", str(Path(__file__).with_name("killed_supervisors.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -140,8 +140,8 @@ class Mortal(Run):
         quiet: float = QUIET_SECONDS,
         overrides: Collection[str] = (),
     ) -> bool:
-        """Supervise until the supervisor dies, after these seconds at the latest; see `mortal`. Return whether the run
-        ended in order instead."""
+        """Supervise until the supervisor dies, after these seconds at the latest; see `killed_supervisors`. Return
+        whether the run ended in order instead."""
         order = {"root": str(self.layout.root), "seconds": seconds, "at": list(at), "nth": nth, "early": early}
         order["quiet"] = quiet
         print(json.dumps({**order, "overrides": list(overrides)}), file=self._forking_process.stdin, flush=True)
@@ -244,7 +244,7 @@ def still_owed(fleet: Fleet) -> Iterator[PendingMessage]:
 
 
 @contextlib.contextmanager
-def in_short(run: Mortal) -> Iterator[None]:
+def in_short(run: KilledRun) -> Iterator[None]:
     """Report a failed assertion in a few lines, its message first. CI shows only the beginning of a report, and in a
     traceback of these functions whole prompts come first."""
     try:
@@ -256,7 +256,7 @@ def in_short(run: Mortal) -> Iterator[None]:
         raise pytest.fail.Exception(said, pytrace=False) from None
 
 
-def assert_nothing_is_lost_or_doubled(run: Mortal) -> None:
+def assert_nothing_is_lost_or_doubled(run: KilledRun) -> None:
     """Assert that the records of a run that is over, its journal and the records of its agents agree."""
     owed, withdrawn, fleet = replay(run)
     attempts = assert_attempts_are_whole(run, fleet)
@@ -265,7 +265,7 @@ def assert_nothing_is_lost_or_doubled(run: Mortal) -> None:
     assert_graded_once(run, attempts)
 
 
-def assert_attempts_are_whole(run: Mortal, fleet: Fleet, *, retries: bool = False) -> list[Attempt]:
+def assert_attempts_are_whole(run: KilledRun, fleet: Fleet, *, retries: bool = False) -> list[Attempt]:
     """Assert that each attempt has a number, a place in the order and a submission of its own, and that the fleet's
     progress follows from the attempts. `retries`: two attempts of an agent may have one commit, because an eval can
     fail although its submission was accepted, and makes the same commit if it is repeated within a second."""
@@ -289,7 +289,7 @@ def assert_attempts_are_whole(run: Mortal, fleet: Fleet, *, retries: bool = Fals
     return attempts
 
 
-def assert_handed_in_is_taken_up(run: Mortal, fleet: Fleet, attempts: Collection[Attempt]) -> None:
+def assert_handed_in_is_taken_up(run: KilledRun, fleet: Fleet, attempts: Collection[Attempt]) -> None:
     """Assert that each submission of the agents' own records is an attempt, is being graded, waits or was refused; the
     last one of a life may be missing, because the life ended meanwhile."""
     known = {attempt.submission for attempt in attempts} | {pending.submission.id for pending in fleet.pending.values()}
@@ -304,7 +304,9 @@ def assert_handed_in_is_taken_up(run: Mortal, fleet: Fleet, attempts: Collection
     assert known <= {id for name in fleet.agents for tries in run.tries(name).values() for id in tries}
 
 
-def assert_nothing_is_doubled(run: Mortal, owed: dict[str, PendingMessage], withdrawn: set[str], fleet: Fleet) -> None:
+def assert_nothing_is_doubled(
+    run: KilledRun, owed: dict[str, PendingMessage], withdrawn: set[str], fleet: Fleet
+) -> None:
     """Assert by the agents' own records that each heartbeat reached them once, in one conversation, and that no agent
     was started without a reason. Two things excuse a repetition: the life was killed, or the run ended in order before
     the life printed anything. After such an end, all agents are started."""
@@ -328,12 +330,12 @@ def assert_nothing_is_doubled(run: Mortal, owed: dict[str, PendingMessage], with
     assert set(owed) | withdrawn == set(reached) | withdrawn | left, "lost, or out of nothing"
 
 
-def later(run: Mortal, name: str, life: int) -> list[str]:
+def later(run: KilledRun, name: str, life: int) -> list[str]:
     """Return the prompts of an agent's lives after this one."""
     return [prompt for launch, prompt in run.handed(name).items() if launch > life]
 
 
-def assert_graded_once(run: Mortal, attempts: Collection[Attempt]) -> None:
+def assert_graded_once(run: KilledRun, attempts: Collection[Attempt]) -> None:
     """Assert that each attempt has the score of its own commit, and that a grader was started for it once; not at all
     if an equal tree was graded before, and again after a kill or to verify the best."""
     graded, verified = run.graded(), Counter(line["attempt"] for line in run.events("verifying"))
@@ -347,12 +349,12 @@ def assert_graded_once(run: Mortal, attempts: Collection[Attempt]) -> None:
         )
 
 
-def waiting(run: Mortal) -> list[Path]:
+def waiting(run: KilledRun) -> list[Path]:
     """Return the requests of the operator that are not answered yet."""
     return list(run.layout.requests_of(OPERATOR).glob("*.json"))
 
 
-def assert_answered_once(run: Mortal, asked: Collection[str]) -> None:
+def assert_answered_once(run: KilledRun, asked: Collection[str]) -> None:
     """Assert that each request was answered, and that each alert among them was raised once."""
     assert not waiting(run), f"{len(waiting(run))} of {len(asked)} requests are not answered"
     answers = [json.loads(path.read_text()) for path in run.layout.replies_to(OPERATOR).glob("*.json")]

@@ -8,7 +8,11 @@ from collections import Counter
 from dataclasses import replace
 
 from cases import TIMES
-from chronicle import (
+from hypothesis import HealthCheck, example, given, settings, strategies as st
+from moves import DEATH, JOBS, RELOAD, RULES, STALLS, STEER, TIME, TROUBLE, WORK, History, ask, calm, over, play
+from stage import QUIET_RULES, Stage, on_request
+from world import NAMES, Turn
+from world_log import (
     assert_counted_once,
     assert_owed_once,
     assert_received_once,
@@ -19,10 +23,6 @@ from chronicle import (
     performed,
     resumes,
 )
-from hypothesis import HealthCheck, example, given, settings, strategies as st
-from moves import DEATH, JOBS, RELOAD, RULES, STALLS, STEER, TIME, TROUBLE, WORK, History, ask, calm, over, play
-from stage import QUIET_RULES, Stage, on_request
-from world import NAMES, Turn
 
 from attempts.record import Kind, Verdict
 from coral.codec import decode

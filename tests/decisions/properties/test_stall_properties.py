@@ -7,7 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from chronicle import (
+from moves import DEATH, STALLS, TIME, TROUBLE, WORK, History, calm, over, play
+from world import Turn, World
+from world_log import (
     assert_counted_once,
     assert_owed_once,
     assert_received_once,
@@ -16,8 +18,6 @@ from chronicle import (
     performed,
     resumes,
 )
-from moves import DEATH, STALLS, TIME, TROUBLE, WORK, History, calm, over, play
-from world import Turn, World
 
 from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import LIVE, Agent, Phase

@@ -8,7 +8,19 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from days import DAY, Day, Launch, Making, Program, always, exits, fails_to_start, lingers, pauses, says
+from simulated_day import (
+    DAY,
+    Launch,
+    Making,
+    Program,
+    SimulatedDay,
+    always,
+    exits,
+    fails_to_start,
+    lingers,
+    pauses,
+    says,
+)
 from stage import brief
 
 from coral.fleet import events as on
@@ -32,7 +44,7 @@ def least(failures: int) -> float:
     return min(5.0 * 2 ** (failures - 1), 600.0)
 
 
-def assert_backs_off(day: Day, agent: str) -> None:
+def assert_backs_off(day: SimulatedDay, agent: str) -> None:
     launches = day.of(agent)
     assert 100 < len(launches) <= MAX_STARTS
     assert all(pause >= least(failures) for failures, pause in enumerate(pauses(launches), 1))
@@ -58,7 +70,7 @@ USELESS: dict[str, Program] = {
 @pytest.mark.parametrize("what", USELESS)
 @pytest.mark.parametrize("rules", [RULES, SHARED], ids=["alone", "shared"])
 def test_a_program_that_is_of_no_use_is_started_no_more_often_than_the_back_off_allows(what: str, rules: Rules) -> None:
-    day = Day(rules, dict.fromkeys(NAMES, USELESS[what])).live()
+    day = SimulatedDay(rules, dict.fromkeys(NAMES, USELESS[what])).live()
     for name in NAMES:
         assert_backs_off(day, name)
 
@@ -66,7 +78,7 @@ def test_a_program_that_is_of_no_use_is_started_no_more_often_than_the_back_off_
 @pytest.mark.parametrize("until", [0.0, 0.5, 10.0], ids=["passed", "now", "soon"])
 @pytest.mark.parametrize("rules", [RULES, SHARED], ids=["alone", "shared"])
 def test_a_limit_whose_reset_is_never_true_is_waited_out_longer_each_time(until: float, rules: Rules) -> None:
-    day = Day(rules, dict.fromkeys(NAMES, limited(until))).live()
+    day = SimulatedDay(rules, dict.fromkeys(NAMES, limited(until))).live()
     assert_backs_off(day, "ann")
     assert all(pause >= until for pause in pauses(day.of("ann")))
     # Of those who share an account, one tries for all.
@@ -75,7 +87,7 @@ def test_a_limit_whose_reset_is_never_true_is_waited_out_longer_each_time(until:
 
 @pytest.mark.parametrize("rules", [RULES, SHARED], ids=["alone", "shared"])
 def test_a_limit_of_which_nobody_knows_when_it_ends_is_asked_for_every_ten_minutes_at_most(rules: Rules) -> None:
-    day = Day(rules, dict.fromkeys(NAMES, limited(None))).live()
+    day = SimulatedDay(rules, dict.fromkeys(NAMES, limited(None))).live()
     assert all(pause >= 600 for pause in pauses(day.of("ann")))
     assert 15 < len(day.of("ann")) <= 1 + DAY / 600
 
@@ -83,13 +95,13 @@ def test_a_limit_of_which_nobody_knows_when_it_ends_is_asked_for_every_ten_minut
 def test_work_that_is_cut_short_by_one_limit_after_the_other_is_no_reason_to_hurry_either() -> None:
     # Each time it works for so long that the account seems to have usage again; and the reset has passed already.
     program = always((0.25, says()), (PROBE_SECONDS + 5, exits(Ending.LIMIT, 0.0)))
-    day = Day(SHARED, {"ann": program}).live()
+    day = SimulatedDay(SHARED, {"ann": program}).live()
     assert_backs_off(day, "ann")
 
 
 @pytest.mark.parametrize("words", [[], [0.5], [float(second) for second in range(0, 86_400, 300)]])
 def test_a_program_that_hangs_or_works_for_nothing_is_started_less_and_less_often(words: list[float]) -> None:
-    day = Day(RULES, {"ann": always(*((word, says()) for word in words))}).live()
+    day = SimulatedDay(RULES, {"ann": always(*((word, says()) for word in words))}).live()
     apart = [later.began - earlier.began for earlier, later in pairwise(day.of("ann"))]
     assert 4 <= len(apart) <= 15
     assert min(apart) > 1190
@@ -101,13 +113,13 @@ def test_a_program_that_hangs_or_works_for_nothing_is_started_less_and_less_ofte
 
 def test_what_the_clock_owes_goes_along_and_hurries_nobody() -> None:
     often = Heartbeat(name="checkpoint", trigger=Elapsed(30.0))
-    day = Day(replace(RULES, heartbeats=(often,)), {"ann": USELESS["answers at once and exits"]}).live()
+    day = SimulatedDay(replace(RULES, heartbeats=(often,)), {"ann": USELESS["answers at once and exits"]}).live()
     assert_backs_off(day, "ann")
 
 
 def test_many_that_crash_are_held_up_together() -> None:
     names = [f"agent-{number}" for number in range(20)]
-    day = Day(RULES, dict.fromkeys(names, USELESS["crashes every 16 seconds"])).live(7200)
+    day = SimulatedDay(RULES, dict.fromkeys(names, USELESS["crashes every 16 seconds"])).live(7200)
     for name in names:
         assert all(round(pause, 6) >= least(failures) for failures, pause in enumerate(pauses(day.of(name)), 1))
     held = [at for at, text in day.alerts if "nothing starts for 300 seconds" in text]
@@ -134,7 +146,7 @@ def subscriber(clock: float, _launch: int) -> list[tuple[float, Making]]:
 def test_133_agents_of_one_account_ask_once_at_each_reset_of_a_day() -> None:
     names = [f"agent-{number}" for number in range(133)]
     rules = Rules(heartbeats=(), accounts=dict.fromkeys(names, "acme"), slots=4)
-    day = Day(rules, dict.fromkeys(names, subscriber)).live()
+    day = SimulatedDay(rules, dict.fromkeys(names, subscriber)).live()
     for window in range(1, int(DAY // WINDOW) + 1):
         reset = window * WINDOW
         early = [launch for launch in day.launches if reset - WINDOW + WORTH < launch.began < reset]
@@ -196,7 +208,7 @@ def test_no_more_is_spent_beyond_the_budget_than_was_in_flight_when_it_was_reach
         purse, names = Purse(seed, at_the_end=at_the_end), [f"agent-{number}" for number in range(1 + seed)]
         cap = 5.0 + seed
         rules = Rules(heartbeats=(), budget_money=cap)
-        day = Day(rules, {name: purse.program(name) for name in names}, obeys=obeys).live()
+        day = SimulatedDay(rules, {name: purse.program(name) for name in names}, obeys=obeys).live()
         assert brief(day.fleet.run.finished) == f"budget ({cap:g} money)"
         assert day.reached is not None
         assert all(launch.began <= day.reached for launch in day.launches)
@@ -212,7 +224,7 @@ def test_an_agent_spends_no_more_of_its_own_than_its_last_turn_costs() -> None:
     for seed in range(10):
         purse = Purse(seed, at_the_end=True)
         rules = Rules(heartbeats=(), own=Allowance(money=3.0))
-        day = Day(rules, {name: purse.program(name) for name in NAMES}).live()
+        day = SimulatedDay(rules, {name: purse.program(name) for name in NAMES}).live()
         assert brief(day.fleet.run.finished) == "all retired"
         for name in NAMES:
             *before, last = (purse.cost(launch) for launch in day.of(name))

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from week import RULES, Week, live
+from simulated_machine import RULES, SimulatedMachine, live
 from world import Turn
 
 from attempts.record import Attempt
@@ -70,7 +70,7 @@ def reworded(value: Any, backwards: bool = True, name: str = "") -> Any:
     return value
 
 
-class Reworded(Week):
+class Reworded(SimulatedMachine):
     def _decide(self, events: list[Any]) -> None:
         self.fleet = reworded(self.fleet)
         super()._decide(events)
@@ -84,7 +84,7 @@ class Reworded(Week):
         return replace(memory, fleet=reworded(memory.fleet))
 
 
-def lived(kind: type[Week], folder: Path) -> Week:
+def lived(kind: type[SimulatedMachine], folder: Path) -> SimulatedMachine:
     folder.mkdir()
     world = kind(RULES, folder)
     live(world, Random(0), 7 * DAY, STOPS)
@@ -93,7 +93,7 @@ def lived(kind: type[Week], folder: Path) -> Week:
 
 def test_the_same_is_decided_whatever_the_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    plain, other = lived(Week, tmp_path / "plain"), lived(Reworded, tmp_path / "other")
+    plain, other = lived(SimulatedMachine, tmp_path / "plain"), lived(Reworded, tmp_path / "other")
     for turn, again in zip(plain.log, other.log, strict=True):
         assert (again.clock, reworded(again.actions, False)) == (turn.clock, reworded(turn.actions, False))
     assert reworded(other.fleet, backwards=False) == reworded(plain.fleet, backwards=False)

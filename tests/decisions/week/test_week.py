@@ -9,7 +9,10 @@ from random import Random
 
 import pytest
 from cases import TIMES
-from chronicle import (
+from moves import calm
+from simulated_machine import RULES, SimulatedMachine, live
+from world import FAILS, SCORES
+from world_log import (
     assert_counted_once,
     assert_owed_once,
     assert_received_once,
@@ -17,9 +20,6 @@ from chronicle import (
     published,
     tally,
 )
-from moves import calm
-from week import RULES, Week, live
-from world import FAILS, SCORES
 
 from attempts.record import Verdict
 from coral.fleet import events as on
@@ -34,17 +34,17 @@ WEEK = 7 * 86_400.0
 
 
 @pytest.fixture
-def lived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Week:
+def lived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> SimulatedMachine:
     """A world that has lived through a week, and come to rest."""
     monkeypatch.setattr(os, "fsync", lambda _: None)  # what a loss of power takes is another matter
-    world = Week(RULES, tmp_path)
+    world = SimulatedMachine(RULES, tmp_path)
     live(world, Random(request.param), WEEK)
     calm(world)
     return world
 
 
 @pytest.mark.parametrize("lived", range(TIMES), indirect=True)
-def test_at_the_end_of_the_week_all_adds_up_as_if_nobody_had_died(lived: Week) -> None:
+def test_at_the_end_of_the_week_all_adds_up_as_if_nobody_had_died(lived: SimulatedMachine) -> None:
     assert min(lived.deaths, lived.adopted) > 100
     assert min(lived.boots, lived.copies) > 10
     assert_nothing_is_lost(lived)
@@ -55,7 +55,7 @@ def test_at_the_end_of_the_week_all_adds_up_as_if_nobody_had_died(lived: Week) -
     assert_the_journal_says_the_same(lived)
 
 
-def assert_nothing_is_lost(world: Week) -> None:
+def assert_nothing_is_lost(world: SimulatedMachine) -> None:
     """Each submission that an agent ever handed in is one record, under one number, or was refused."""
     records = published(world)[1:]
     assert sorted([*(attempt.submission for attempt in records), *set(world.refused)]) == sorted(world.handed)
@@ -64,11 +64,11 @@ def assert_nothing_is_lost(world: Week) -> None:
     assert len(records) > 300
 
 
-def submitted_as(world: Week, id: str) -> tuple[str, str]:
+def submitted_as(world: SimulatedMachine, id: str) -> tuple[str, str]:
     return world.handed[id].agent, world.handed[id].commit
 
 
-def assert_scores_are_the_graders(world: Week) -> None:
+def assert_scores_are_the_graders(world: SimulatedMachine) -> None:
     """Whoever was graded again has the score it would have had; without one is only what fails, or was disturbed."""
     crashed = {
         event.number
@@ -85,14 +85,14 @@ def assert_scores_are_the_graders(world: Week) -> None:
             assert tree >= FAILS or attempt.number in crashed
 
 
-def assert_counters_are_as_counted(world: Week) -> None:
+def assert_counters_are_as_counted(world: SimulatedMachine) -> None:
     for owner in (FLEET, *world.names):
         *_, (_, evals, stagnant) = tally(world, owner)
         progress = world.fleet.run.progress if owner == FLEET else world.fleet.agents[owner].progress
         assert (progress.evals, progress.stagnant) == (evals, stagnant)
 
 
-def assert_the_journal_says_the_same(world: Week) -> None:
+def assert_the_journal_says_the_same(world: SimulatedMachine) -> None:
     """A new supervisor would go on from here, and each decision comes out the same again."""
     world.journal.close()
     assert fold(world.folder).fleet == world.fleet

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from cases import trying
 from hypothesis import given, strategies as st
+from journal_recorder import RULES, LongRecorder, moment
 from moves import DEATH, TIME, TROUBLE, WORK, histories, play
-from scribe import RULES, LongScribe, moment
 from world import World
 
 from coral.errors import CoralError
@@ -119,14 +119,14 @@ def content(path: Path) -> bytes:
 def written() -> tuple[dict[str, bytes], tuple[Fleet, ...]]:
     """The last files of a journal, the earliest of them packed; and every fleet that was, in order."""
     with place() as path:
-        scribe = LongScribe(path, long=6000)
-        scribe.play()
-        scribe.go_on(20)
-        scribe.journal.close()
+        recorder = LongRecorder(path, long=6000)
+        recorder.play()
+        recorder.go_on(20)
+        recorder.journal.close()
         files = {file.name.removesuffix(".gz"): content(file) for file in segments(path)[-3:]}
     first = min(files)
     files[f"{first}.gz"] = gzip.compress(files.pop(first), mtime=0)
-    return files, (Fleet(), *scribe.fleets)
+    return files, (Fleet(), *recorder.fleets)
 
 
 BYTES = st.one_of(st.binary(max_size=40), st.sampled_from([b"\n", b"\0" * 4096, b'"', b"9", b"e", b"{}\n"]))

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from scribe import LongScribe, Scribe, moment
+from journal_recorder import JournalRecorder, LongRecorder, moment
 
 from coral.errors import CoralError
 from coral.fleet import events as on
@@ -18,16 +18,16 @@ NOW = moment(900)
 
 
 @pytest.fixture
-def scribe(tmp_path) -> Scribe:
-    made = Scribe(tmp_path / "journal")
+def recorder(tmp_path) -> JournalRecorder:
+    made = JournalRecorder(tmp_path / "journal")
     made.play()
     return made
 
 
 @pytest.fixture
-def long(tmp_path) -> LongScribe:
+def long(tmp_path) -> LongRecorder:
     """Of three files or more, each of which begins with a snapshot."""
-    made = LongScribe(tmp_path / "journal", long=6000)
+    made = LongRecorder(tmp_path / "journal", long=6000)
     made.play()
     made.go_on(21)
     made.journal.close()
@@ -58,8 +58,8 @@ def parsed(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
-def test_a_journal_that_is_whole_or_torn_by_a_crash_is_not_damaged(scribe: Scribe, tmp_path) -> None:
-    path = scribe.journal.path
+def test_a_journal_that_is_whole_or_torn_by_a_crash_is_not_damaged(recorder: JournalRecorder, tmp_path) -> None:
+    path = recorder.journal.path
     assert examine(path) is None
     assert examine(tmp_path / "none") is None
     with segments(path)[-1].open("ab") as file:
@@ -68,52 +68,54 @@ def test_a_journal_that_is_whole_or_torn_by_a_crash_is_not_damaged(scribe: Scrib
 
 
 @pytest.mark.parametrize("line", [3, 5, 8])
-def test_a_flipped_byte_takes_the_run_back_to_the_line_before_and_the_file_is_kept(scribe: Scribe, line: int) -> None:
-    (file,) = segments(scribe.journal.path)
+def test_a_flipped_byte_takes_the_run_back_to_the_line_before_and_the_file_is_kept(
+    recorder: JournalRecorder, line: int
+) -> None:
+    (file,) = segments(recorder.journal.path)
     lines = file.read_bytes().splitlines(keepends=True)
     place = sum(map(len, lines[: line - 1])) + 40
     spoiled = bytearray(file.read_bytes())
     spoiled[place] ^= 1
     file.write_bytes(bytes(spoiled))
-    damage = saved(scribe.journal.path)
+    damage = saved(recorder.journal.path)
     assert (damage.path.name, damage.line, damage.unreadable) == ("000001.jsonl", line, 1)
     assert damage.why == "it is not as it was written"
     # What comes after follows the damaged line, and says for itself what happened.
     assert len(damage.lost) == len(lines) - line
-    again = fold(scribe.journal.path)
+    again = fold(recorder.journal.path)
     assert again.fleet == damage.state.fleet
     assert again.rolled_back == note(damage)
-    (kept,) = scribe.journal.path.glob(f"{KEPT}*")
+    (kept,) = recorder.journal.path.glob(f"{KEPT}*")
     assert kept.read_bytes() == bytes(spoiled)
     assert file.read_bytes().startswith(b"".join(lines[: line - 1]))
-    assert replay(scribe.journal.path).agrees
-    assert examine(scribe.journal.path) is None
+    assert replay(recorder.journal.path).agrees
+    assert examine(recorder.journal.path) is None
 
 
-def test_what_was_saved_is_told_to_one_decision_and_no_other(scribe: Scribe) -> None:
-    scribe.journal.close()
-    (file,) = segments(scribe.journal.path)
+def test_what_was_saved_is_told_to_one_decision_and_no_other(recorder: JournalRecorder) -> None:
+    recorder.journal.close()
+    (file,) = segments(recorder.journal.path)
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join([*lines[:5], b"{}\n", *lines[5:]]))
-    damage = saved(scribe.journal.path)
+    damage = saved(recorder.journal.path)
     told = note(damage)
     for _ in range(2):  # a supervisor that dies before it has decided, and one that begins another file
-        journal = Journal(scribe.journal.path)
+        journal = Journal(recorder.journal.path)
         assert journal.recovered.rolled_back == told
-        journal.open_supervision(scribe.rules, NOW, (3, 14))
+        journal.open_supervision(recorder.rules, NOW, (3, 14))
         journal.begin_next()
         journal.close()
-    scribe.journal = Journal(scribe.journal.path)
-    scribe.fleet = scribe.journal.recovered.fleet
-    scribe.decide(901, on.Resumed(), told)
-    assert fold(scribe.journal.path).rolled_back is None
-    scribe.journal.begin_next()
-    assert fold(scribe.journal.path).rolled_back is None
-    assert replay(scribe.journal.path).agrees
+    recorder.journal = Journal(recorder.journal.path)
+    recorder.fleet = recorder.journal.recovered.fleet
+    recorder.decide(901, on.Resumed(), told)
+    assert fold(recorder.journal.path).rolled_back is None
+    recorder.journal.begin_next()
+    assert fold(recorder.journal.path).rolled_back is None
+    assert replay(recorder.journal.path).agrees
 
 
 @pytest.mark.parametrize("where", ["sum", "text", "poisoned", "missing"])
-def test_a_poisoned_snapshot_loses_nothing_where_the_file_before_it_is_whole(long: LongScribe, where: str) -> None:
+def test_a_poisoned_snapshot_loses_nothing_where_the_file_before_it_is_whole(long: LongRecorder, where: str) -> None:
     newest = segments(long.journal.path)[-1]
     spoiled = bytearray(newest.read_bytes())
     if where == "poisoned":  # its checksum is right, and its state is none
@@ -141,7 +143,7 @@ def test_a_poisoned_snapshot_loses_nothing_where_the_file_before_it_is_whole(lon
     assert kept.read_bytes() == bytes(spoiled)
 
 
-def test_a_line_whose_change_cannot_be_is_left_out_with_what_came_after(long: LongScribe) -> None:
+def test_a_line_whose_change_cannot_be_is_left_out_with_what_came_after(long: LongRecorder) -> None:
     newest = segments(long.journal.path)[-1]
     lines = parsed(newest)
     place = next(place for place, line in enumerate(lines) if place > 1 and line.get("set"))
@@ -153,7 +155,7 @@ def test_a_line_whose_change_cannot_be_is_left_out_with_what_came_after(long: Lo
     assert replay(long.journal.path).agrees
 
 
-def test_where_several_snapshots_are_damaged_it_goes_on_from_the_one_before_them(long: LongScribe) -> None:
+def test_where_several_snapshots_are_damaged_it_goes_on_from_the_one_before_them(long: LongRecorder) -> None:
     files = segments(long.journal.path)
     for file in files[-2:]:
         file.write_bytes(b"#" + file.read_bytes() if file.suffix != ".gz" else b"no gzip")
@@ -165,7 +167,7 @@ def test_where_several_snapshots_are_damaged_it_goes_on_from_the_one_before_them
     assert len(list(long.journal.path.glob(f"{KEPT}*"))) == 2
 
 
-def test_a_death_on_the_way_is_made_good_by_the_next_resume(long: LongScribe, monkeypatch) -> None:
+def test_a_death_on_the_way_is_made_good_by_the_next_resume(long: LongRecorder, monkeypatch) -> None:
     path, (*_, packed, newest) = long.journal.path, segments(long.journal.path)
     packed.unlink()
     packed.with_name(packed.name.removesuffix(".gz")).write_bytes(b"#\n")
@@ -192,8 +194,8 @@ def raise_killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_of_another_version_or_without_a_good_state_nothing_is_touched(scribe: Scribe) -> None:
-    (file,) = segments(scribe.journal.path)
+def test_of_another_version_or_without_a_good_state_nothing_is_touched(recorder: JournalRecorder) -> None:
+    (file,) = segments(recorder.journal.path)
     lines = parsed(file)
     whole = file.read_bytes()
     for change, why in (
@@ -202,9 +204,9 @@ def test_of_another_version_or_without_a_good_state_nothing_is_touched(scribe: S
     ):
         file.write_bytes(resealed([{**lines[0], **change}, *lines[1:]]))
         with pytest.raises(CoralError, match=why):
-            examine(scribe.journal.path)
+            examine(recorder.journal.path)
     file.write_bytes(b"#" + whole)
     with pytest.raises(CoralError, match="line 1 is damaged"):
-        examine(scribe.journal.path)
+        examine(recorder.journal.path)
     assert file.read_bytes() == b"#" + whole
-    shutil.rmtree(scribe.journal.path)
+    shutil.rmtree(recorder.journal.path)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from journal_recorder import FOLDER, RULES, JournalRecorder, LongRecorder
 from real_runs import wait_until
-from scribe import FOLDER, RULES, LongScribe, Scribe
 from shortages import no_more_threads
 from stage import SEED, submitted
 
@@ -26,17 +26,17 @@ ALWAYS = 1  # bytes: a next file after every line, as soon as there are as many 
 
 
 @pytest.fixture
-def scribe(tmp_path) -> Iterator[LongScribe]:
-    made = LongScribe(tmp_path / "journal", long=ALWAYS)
+def recorder(tmp_path) -> Iterator[LongRecorder]:
+    made = LongRecorder(tmp_path / "journal", long=ALWAYS)
     made.play()
     yield made
     made.journal.close()
 
 
-def reopened(scribe: Scribe, **how: int) -> Journal:
-    scribe.journal.close()
-    scribe.journal = Journal(scribe.journal.path, **how)
-    return scribe.journal
+def reopened(recorder: JournalRecorder, **how: int) -> Journal:
+    recorder.journal.close()
+    recorder.journal = Journal(recorder.journal.path, **how)
+    return recorder.journal
 
 
 def text(path: Path) -> bytes:
@@ -46,31 +46,31 @@ def text(path: Path) -> bytes:
 # --- the same as in one file --------------------------------------------------------------------------------------
 
 
-def test_many_files_hold_what_one_would(scribe: LongScribe, tmp_path) -> None:
-    scribe.go_on(8)
-    single = LongScribe(tmp_path / "single")
+def test_many_files_hold_what_one_would(recorder: LongRecorder, tmp_path) -> None:
+    recorder.go_on(8)
+    single = LongRecorder(tmp_path / "single")
     single.play()
     single.go_on(8)
     single.journal.close()
     assert len(segments(single.journal.path)) == 1
-    assert list(decisions(scribe.journal.path)) == list(decisions(single.journal.path))
-    assert [attempt.number for attempt in published(scribe.journal.path)] == list(range(10))
-    assert list(published(scribe.journal.path)) == list(published(single.journal.path))
+    assert list(decisions(recorder.journal.path)) == list(decisions(single.journal.path))
+    assert [attempt.number for attempt in published(recorder.journal.path)] == list(range(10))
+    assert list(published(recorder.journal.path)) == list(published(single.journal.path))
 
 
-def test_the_readable_part_of_a_journal_is_salvaged(scribe: LongScribe) -> None:
-    scribe.go_on(8)
-    reopened(scribe)  # so that nothing is packed any more
-    whole = list(published(scribe.journal.path))
-    assert list(salvaged(scribe.journal.path)) == whole
-    first, *_, damaged, last = [file for file in segments(scribe.journal.path) if orders_in(file)]
+def test_the_readable_part_of_a_journal_is_salvaged(recorder: LongRecorder) -> None:
+    recorder.go_on(8)
+    reopened(recorder)  # so that nothing is packed any more
+    whole = list(published(recorder.journal.path))
+    assert list(salvaged(recorder.journal.path)) == whole
+    first, *_, damaged, last = [file for file in segments(recorder.journal.path) if orders_in(file)]
     lost = [*orders_in(first), *orders_in(damaged)]
     first.unlink()
     damaged.write_bytes(b"damaged")
-    assert list(salvaged(scribe.journal.path)) == [attempt for attempt in whole if attempt.order not in lost]
+    assert list(salvaged(recorder.journal.path)) == [attempt for attempt in whole if attempt.order not in lost]
     assert len(orders_in(last)) < len(whole) - len(lost)
     with pytest.raises(CoralError, match="cannot read"):
-        list(published(scribe.journal.path))
+        list(published(recorder.journal.path))
 
 
 def orders_in(file: Path) -> list[int]:
@@ -82,55 +82,55 @@ def orders_in(file: Path) -> list[int]:
     ]
 
 
-def test_a_head_keeps_the_processes_that_may_still_run(scribe: LongScribe) -> None:
-    scribe.decide(7, submitted("ann", 2))
-    scribe.decide(8, on.TakenIn(number=2, commit=SEED, tree=SEED, parent=""))
+def test_a_head_keeps_the_processes_that_may_still_run(recorder: LongRecorder) -> None:
+    recorder.decide(7, submitted("ann", 2))
+    recorder.decide(8, on.TakenIn(number=2, commit=SEED, tree=SEED, parent=""))
     held = {"ann": (2, Identity(8, 80, "boot")), "#2": (1, Identity(9, 90, "boot"))}
-    scribe.journal.record_started({**held, "#1": (1, Identity(6, 60, "boot"))})
-    before = segments(scribe.journal.path)[-1]
+    recorder.journal.record_started({**held, "#1": (1, Identity(6, 60, "boot"))})
+    before = segments(recorder.journal.path)[-1]
     for clock in range(9, 40):
-        scribe.decide(clock, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
+        recorder.decide(clock, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
         # Number 1 is published, and its grader is gone.
-        if segments(scribe.journal.path)[-1] != before:
+        if segments(recorder.journal.path)[-1] != before:
             break
-    assert segments(scribe.journal.path)[-1] != before
-    assert fold(scribe.journal.path).identities == held
+    assert segments(recorder.journal.path)[-1] != before
+    assert fold(recorder.journal.path).identities == held
     # And the next file has them from the recovered of another supervisor.
-    reopened(scribe, long=ALWAYS)
-    scribe.go_on(6)
-    assert fold(scribe.journal.path).identities["ann"] == held["ann"]
+    reopened(recorder, long=ALWAYS)
+    recorder.go_on(6)
+    assert fold(recorder.journal.path).identities["ann"] == held["ann"]
 
 
-def test_the_head_in_a_copied_run_names_no_process(scribe: LongScribe) -> None:
-    assert fold(scribe.journal.path).identities
-    scribe.journal.open_supervision(RULES, Moment(run_time=7.0, wall_time="later"), (1, 2))
-    assert fold(scribe.journal.path).identities == {}
-    scribe.decide(8, on.Resumed())
-    scribe.go_on(6)
-    recovered = fold(scribe.journal.path)
+def test_the_head_in_a_copied_run_names_no_process(recorder: LongRecorder) -> None:
+    assert fold(recorder.journal.path).identities
+    recorder.journal.open_supervision(RULES, Moment(run_time=7.0, wall_time="later"), (1, 2))
+    assert fold(recorder.journal.path).identities == {}
+    recorder.decide(8, on.Resumed())
+    recorder.go_on(6)
+    recovered = fold(recorder.journal.path)
     assert (recovered.identities, recovered.folder) == ({}, (1, 2))
 
 
-def test_the_rules_of_a_head_are_those_in_force(scribe: LongScribe) -> None:
+def test_the_rules_of_a_head_are_those_in_force(recorder: LongRecorder) -> None:
     rules = replace(RULES, slots=7)
-    scribe.journal.open_supervision(rules, Moment(run_time=7.0, wall_time="later"), FOLDER)
-    scribe.rules = rules
-    scribe.decide(8, on.Resumed())
-    scribe.go_on(6)
-    assert fold(scribe.journal.path).rules == rules
-    assert {decision.slots for decision, _ in decisions(scribe.journal.path)} == {4, 7}
-    assert replay(scribe.journal.path).agrees
+    recorder.journal.open_supervision(rules, Moment(run_time=7.0, wall_time="later"), FOLDER)
+    recorder.rules = rules
+    recorder.decide(8, on.Resumed())
+    recorder.go_on(6)
+    assert fold(recorder.journal.path).rules == rules
+    assert {decision.slots for decision, _ in decisions(recorder.journal.path)} == {4, 7}
+    assert replay(recorder.journal.path).agrees
 
 
 # --- when -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_next_file_is_begun_in_a_turn_without_actions(tmp_path) -> None:
-    scribe = LongScribe(tmp_path / "journal", long=6000)
-    scribe.play()
-    scribe.go_on(20)
-    scribe.journal.close()
-    files = segments(scribe.journal.path)
+    recorder = LongRecorder(tmp_path / "journal", long=6000)
+    recorder.play()
+    recorder.go_on(20)
+    recorder.journal.close()
+    files = segments(recorder.journal.path)
     assert len(files) > 3
     for file in files[1:]:
         # Its first decision, before which it was begun, has no action.
@@ -140,42 +140,42 @@ def test_a_next_file_is_begun_in_a_turn_without_actions(tmp_path) -> None:
 
 
 def test_a_next_file_is_begun_even_if_every_turn_acts(tmp_path) -> None:
-    scribe = LongScribe(tmp_path / "journal", long=3000)
-    scribe.play()
+    recorder = LongRecorder(tmp_path / "journal", long=3000)
+    recorder.play()
     for number in range(2, 30):
-        scribe.decide(number + 5, submitted("ann", number))
-    scribe.journal.close()
-    assert len(segments(scribe.journal.path)) > 1
-    assert all(taken.actions for _, taken in decisions(scribe.journal.path) if taken.now.run_time > 6)
-    assert fold(scribe.journal.path).fleet == scribe.fleet
+        recorder.decide(number + 5, submitted("ann", number))
+    recorder.journal.close()
+    assert len(segments(recorder.journal.path)) > 1
+    assert all(taken.actions for _, taken in decisions(recorder.journal.path) if taken.now.run_time > 6)
+    assert fold(recorder.journal.path).fleet == recorder.fleet
 
 
-def test_a_file_grows_longer_than_its_head(scribe: LongScribe) -> None:
-    scribe.go_on(8)
-    reopened(scribe)
-    for file in segments(scribe.journal.path)[1:-1]:
+def test_a_file_grows_longer_than_its_head(recorder: LongRecorder) -> None:
+    recorder.go_on(8)
+    reopened(recorder)
+    for file in segments(recorder.journal.path)[1:-1]:
         whole = text(file)
         assert len(whole) > 2 * (whole.index(b"\n") + 1)
 
 
-def test_a_line_with_actions_is_synced_with_the_name_of_its_file(scribe: LongScribe, monkeypatch) -> None:
+def test_a_line_with_actions_is_synced_with_the_name_of_its_file(recorder: LongRecorder, monkeypatch) -> None:
     synced: list[Path] = []
 
     def fsync(descriptor: int, really=os.fsync) -> None:
         synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
         really(descriptor)
 
-    scribe.decide(7, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
+    recorder.decide(7, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
     monkeypatch.setattr(os, "fsync", fsync)
     begun = 0
     for clock in range(8, 40):
-        file = segments(scribe.journal.path)[-1]
+        file = segments(recorder.journal.path)[-1]
         synced.clear()
-        scribe.decide(clock, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
-        if (now := segments(scribe.journal.path)[-1]) != file:
+        recorder.decide(clock, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
+        if (now := segments(recorder.journal.path)[-1]) != file:
             # The one before first: a head must not be there without what led to it. Then the head, before its name.
             assert [path for path in synced if path.suffix != ".gz"] == [file, now.with_name(f".{now.name}")]
-            scribe.decide(clock + 0.5, submitted("ben", clock))
+            recorder.decide(clock + 0.5, submitted("ben", clock))
             assert [path for path in synced if path.suffix != ".gz"][2:] == [now, now.parent]
             begun += 1
         else:
@@ -186,11 +186,11 @@ def test_a_line_with_actions_is_synced_with_the_name_of_its_file(scribe: LongScr
 # --- dying on the way -----------------------------------------------------------------------------------------------
 
 
-def test_a_file_with_a_torn_head_is_ignored(scribe: LongScribe) -> None:
-    while len(segments(scribe.journal.path)) < 3:
-        scribe.go_on(1)
-    scribe.journal.close()
-    path, newest = scribe.journal.path, segments(scribe.journal.path)[-1]
+def test_a_file_with_a_torn_head_is_ignored(recorder: LongRecorder) -> None:
+    while len(segments(recorder.journal.path)) < 3:
+        recorder.go_on(1)
+    recorder.journal.close()
+    path, newest = recorder.journal.path, segments(recorder.journal.path)[-1]
     head = newest.read_bytes().splitlines(keepends=True)[0]
     before = None
     for end in (*range(0, len(head), 97), len(head) - 1):
@@ -201,49 +201,49 @@ def test_a_file_with_a_torn_head_is_ignored(scribe: LongScribe) -> None:
     assert fold(path) == before
     newest.write_bytes(head[:50])
     # Whatever was packed meanwhile: the head is written again, and the run goes on.
-    scribe.journal = Journal(path, ALWAYS)
-    assert scribe.journal.recovered == before
-    scribe.fleet = scribe.journal.recovered.fleet
-    scribe.go_on(3)
-    assert fold(path).fleet == scribe.fleet
+    recorder.journal = Journal(path, ALWAYS)
+    assert recorder.journal.recovered == before
+    recorder.fleet = recorder.journal.recovered.fleet
+    recorder.go_on(3)
+    assert fold(path).fleet == recorder.fleet
     assert replay(path).agrees
 
 
-def test_unfinished_files_of_a_crash_are_removed(scribe: LongScribe) -> None:
-    scribe.go_on(3)
-    path = scribe.journal.path
+def test_unfinished_files_of_a_crash_are_removed(recorder: LongRecorder) -> None:
+    recorder.go_on(3)
+    path = recorder.journal.path
     before = fold(path)
     for name in (".000009.jsonl", ".000001.jsonl.gz"):
         (path / name).write_bytes(b"half")
     assert fold(path) == before
-    assert reopened(scribe).recovered == before
+    assert reopened(recorder).recovered == before
     assert [path.name for path in path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_a_missing_head_is_reported(scribe: LongScribe) -> None:
-    scribe.go_on(3)
-    scribe.journal.close()
-    newest = segments(scribe.journal.path)[-1]
+def test_a_missing_head_is_reported(recorder: LongRecorder) -> None:
+    recorder.go_on(3)
+    recorder.journal.close()
+    newest = segments(recorder.journal.path)[-1]
     lines = newest.read_bytes().splitlines(keepends=True)
     newest.write_bytes(b"".join(lines[1:]) or seal({"at": 1.0}, 0)[0])
     with pytest.raises(CoralError, match="line 1 is damaged"):
-        fold(scribe.journal.path)
+        fold(recorder.journal.path)
     newest.write_bytes(seal({"at": 1.0}, 0)[0])
     with pytest.raises(CoralError, match="line 1 is damaged: it should begin with everything that was known") as raised:
-        Journal(scribe.journal.path)
+        Journal(recorder.journal.path)
     assert "`coral resume` goes on" in raised.value.hint
     # Where somebody removes it, it goes on from the one before, also where that is packed by now.
     newest.unlink()
-    scribe.journal = Journal(scribe.journal.path)
-    scribe.fleet = scribe.journal.recovered.fleet
-    scribe.go_on(1)
-    assert fold(scribe.journal.path).fleet == scribe.fleet
+    recorder.journal = Journal(recorder.journal.path)
+    recorder.fleet = recorder.journal.recovered.fleet
+    recorder.go_on(1)
+    assert fold(recorder.journal.path).fleet == recorder.fleet
 
 
-def test_damage_before_the_newest_file_stops_no_run(scribe: LongScribe) -> None:
-    scribe.go_on(8)
-    scribe.journal.close()
-    path, files = scribe.journal.path, segments(scribe.journal.path)
+def test_damage_before_the_newest_file_stops_no_run(recorder: LongRecorder) -> None:
+    recorder.go_on(8)
+    recorder.journal.close()
+    path, files = recorder.journal.path, segments(recorder.journal.path)
     second = text(files[1])
     files[1].unlink()
     with pytest.raises(CoralError, match=r"what came after 000001.jsonl.* is missing"):
@@ -257,8 +257,8 @@ def test_damage_before_the_newest_file_stops_no_run(scribe: LongScribe) -> None:
     lines = second.splitlines(keepends=True)
     cut.write_bytes(b"".join(lines[:-2]))  # the last line says who was started
     assert replay(path).heads == [f"{files[2].name} does not begin where the file before it ended"]
-    scribe.journal = Journal(path)
-    assert scribe.journal.recovered.fleet == scribe.fleet
+    recorder.journal = Journal(path)
+    assert recorder.journal.recovered.fleet == recorder.fleet
 
 
 # --- a disk that is full --------------------------------------------------------------------------------------------
@@ -266,59 +266,59 @@ def test_damage_before_the_newest_file_stops_no_run(scribe: LongScribe) -> None:
 
 @pytest.mark.parametrize("trouble", ["full", "no file", "no name"])
 def test_a_failure_to_begin_a_file_stops_nothing(tmp_path, trouble: str) -> None:
-    scribe = LongScribe(tmp_path / "journal", long=10_000)
-    path = scribe.journal.path
+    recorder = LongRecorder(tmp_path / "journal", long=10_000)
+    path = recorder.journal.path
     unfinished = path / ".000002.jsonl"
     in_the_way = path / "000002.jsonl" if trouble == "no name" else unfinished
     if trouble != "full":
         in_the_way.mkdir()
-    scribe.play()
+    recorder.play()
     failed = 0
     for clock in range(7, 80):
         if trouble == "full" and not unfinished.is_symlink():
             unfinished.symlink_to("/dev/full")  # whatever could not be written whole is removed
             failed += 1
-        scribe.decide(clock, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
+        recorder.decide(clock, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
     assert (path / "000001.jsonl").stat().st_size > 15_000
     assert failed > 2 or trouble != "full"
     if in_the_way.is_dir():
         in_the_way.rmdir()
     unfinished.unlink(missing_ok=True)
     # With room again, it is begun soon.
-    scribe.go_on(1)
+    recorder.go_on(1)
     assert [file.name[:6] for file in segments(path)] == ["000001", "000002"]
-    assert fold(path).fleet == scribe.fleet
-    scribe.journal.close()
-    assert replay(path).same == len(scribe.taken)
+    assert fold(path).fleet == recorder.fleet
+    recorder.journal.close()
+    assert replay(path).same == len(recorder.taken)
     assert [path.name for path in path.iterdir() if path.name.startswith(".")] == []
 
 
 # --- packed ---------------------------------------------------------------------------------------------------------
 
 
-def test_finished_files_are_packed(scribe: LongScribe) -> None:
-    scribe.go_on(8)
-    wait_until(lambda: segments(scribe.journal.path)[0].suffix == ".gz", what="a packed file")
-    scribe.go_on(3)
-    assert replay(scribe.journal.path).same == len(scribe.taken)
-    first = segments(scribe.journal.path)[0]
+def test_finished_files_are_packed(recorder: LongRecorder) -> None:
+    recorder.go_on(8)
+    wait_until(lambda: segments(recorder.journal.path)[0].suffix == ".gz", what="a packed file")
+    recorder.go_on(3)
+    assert replay(recorder.journal.path).same == len(recorder.taken)
+    first = segments(recorder.journal.path)[0]
     # A crash between the two names: both are whole.
-    (scribe.journal.path / "000001.jsonl").write_bytes(text(first))
-    assert segments(scribe.journal.path)[0].name == "000001.jsonl"
-    assert replay(scribe.journal.path).same == len(scribe.taken)
+    (recorder.journal.path / "000001.jsonl").write_bytes(text(first))
+    assert segments(recorder.journal.path)[0].name == "000001.jsonl"
+    assert replay(recorder.journal.path).same == len(recorder.taken)
 
 
-def test_a_damaged_packed_file_stops_no_run(scribe: LongScribe) -> None:
-    scribe.go_on(8)
-    wait_until(lambda: segments(scribe.journal.path)[0].suffix == ".gz", what="a packed file")
-    first = segments(scribe.journal.path)[0]
+def test_a_damaged_packed_file_stops_no_run(recorder: LongRecorder) -> None:
+    recorder.go_on(8)
+    wait_until(lambda: segments(recorder.journal.path)[0].suffix == ".gz", what="a packed file")
+    first = segments(recorder.journal.path)[0]
     whole = first.read_bytes()
     for damaged in (whole[:-30], whole[:40] + b"x" + whole[41:], b"", b"\x1f\x8b\x08", b"no"):
         first.write_bytes(damaged)
         if damaged:
             with pytest.raises(CoralError, match=r"cannot read .*000001.jsonl.gz: "):
-                list(published(scribe.journal.path))
-        assert fold(scribe.journal.path).fleet == scribe.fleet
+                list(published(recorder.journal.path))
+        assert fold(recorder.journal.path).fleet == recorder.fleet
 
 
 def test_failed_packing_leaves_the_file(tmp_path) -> None:
@@ -356,13 +356,13 @@ def test_packing_waits_where_no_thread_can_be_started(tmp_path) -> None:
     packing.close()
 
 
-def test_a_file_packed_while_opened_is_read(scribe: LongScribe, monkeypatch) -> None:
-    scribe.go_on(4)
-    reopened(scribe)  # so that nothing is packed any more
-    for packed in scribe.journal.path.glob("*.gz"):
+def test_a_file_packed_while_opened_is_read(recorder: LongRecorder, monkeypatch) -> None:
+    recorder.go_on(4)
+    reopened(recorder)  # so that nothing is packed any more
+    for packed in recorder.journal.path.glob("*.gz"):
         packed.with_suffix("").write_bytes(text(packed))
         packed.unlink()
-    listed = segments(scribe.journal.path)
+    listed = segments(recorder.journal.path)
     really_open = Path.open
 
     def open_after_packing(path: Path, *how: str) -> object:
@@ -373,14 +373,14 @@ def test_a_file_packed_while_opened_is_read(scribe: LongScribe, monkeypatch) -> 
         return really_open(path, *how)
 
     monkeypatch.setattr(Path, "open", open_after_packing)
-    assert replay(scribe.journal.path).same == len(scribe.taken)
-    assert {file.suffix for file in segments(scribe.journal.path)[:-1]} == {".gz"}
+    assert replay(recorder.journal.path).same == len(recorder.taken)
+    assert {file.suffix for file in segments(recorder.journal.path)[:-1]} == {".gz"}
 
 
-def test_a_file_packed_while_listed_is_listed(scribe: LongScribe, monkeypatch) -> None:
-    scribe.go_on(4)
-    reopened(scribe)  # so that nothing is packed any more
-    listed = segments(scribe.journal.path)
+def test_a_file_packed_while_listed_is_listed(recorder: LongRecorder, monkeypatch) -> None:
+    recorder.go_on(4)
+    reopened(recorder)  # so that nothing is packed any more
+    listed = segments(recorder.journal.path)
     really_iterdir, hidden = Path.iterdir, [listed[1]]
 
     def iterdir(folder: Path) -> Iterator[Path]:
@@ -388,4 +388,4 @@ def test_a_file_packed_while_listed_is_listed(scribe: LongScribe, monkeypatch) -
         return (path for path in really_iterdir(folder) if path != missed)
 
     monkeypatch.setattr(Path, "iterdir", iterdir)
-    assert segments(scribe.journal.path) == listed
+    assert segments(recorder.journal.path) == listed

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from journal_recorder import JournalRecorder, LongRecorder, moment
 from real_runs import wait_until
-from scribe import LongScribe, Scribe, moment
 from stage import submitted
 
 from coral.fleet import events as on
@@ -26,20 +26,20 @@ SPY = Identity(8, 80, "boot")
 
 
 @pytest.fixture
-def scribe(tmp_path) -> Iterator[LongScribe]:
-    made = LongScribe(tmp_path / "journal")
+def recorder(tmp_path) -> Iterator[LongRecorder]:
+    made = LongRecorder(tmp_path / "journal")
     made.play()
     made.go_on(3)
     yield made
     made.journal.close()
 
 
-def reports(scribe: Scribe) -> list[str]:
-    return [f"{restored.item} {restored.found} ({restored.source})" for restored in scribe.journal.repair()]
+def reports(recorder: JournalRecorder) -> list[str]:
+    return [f"{restored.item} {restored.found} ({restored.source})" for restored in recorder.journal.repair()]
 
 
-def file_of(scribe: Scribe) -> Path:
-    return segments(scribe.journal.path)[-1]
+def file_of(recorder: JournalRecorder) -> Path:
+    return segments(recorder.journal.path)[-1]
 
 
 def cut(path: Path) -> None:
@@ -86,51 +86,51 @@ WRONG: dict[str, tuple[Spoil, str]] = {
 }
 
 
-def expected(scribe: Scribe) -> RecoveredState:
+def expected(recorder: JournalRecorder) -> RecoveredState:
     """What has to be remembered."""
-    before = fold(scribe.journal.path)
-    assert before.fleet == scribe.fleet
+    before = fold(recorder.journal.path)
+    assert before.fleet == recorder.fleet
     return before
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_damage_is_reported_once_and_repaired(scribe: LongScribe, name: str) -> None:
+def test_damage_is_reported_once_and_repaired(recorder: LongRecorder, name: str) -> None:
     spoil, found = WRONG[name]
-    before = expected(scribe)
-    spoil(file_of(scribe))
-    found_now = reports(scribe)
+    before = expected(recorder)
+    spoil(file_of(recorder))
+    found_now = reports(recorder)
     assert found_now[0] == f"the journal was {found} (memory)"
     lost = ["000001.jsonl of the journal was deleted ()"]
     assert found_now[1:] == (lost if found == "deleted" else [])
-    assert reports(scribe) == []
-    assert fold(scribe.journal.path) == before
-    scribe.go_on(1)
-    assert reports(scribe) == []
-    again = LongScribe(scribe.journal.path)
-    assert again.journal.recovered.fleet == scribe.fleet
+    assert reports(recorder) == []
+    assert fold(recorder.journal.path) == before
+    recorder.go_on(1)
+    assert reports(recorder) == []
+    again = LongRecorder(recorder.journal.path)
+    assert again.journal.recovered.fleet == recorder.fleet
     again.journal.close()
 
 
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.parametrize("who", ["a decision", "who was started", "a quiet minute"])
-def test_the_next_line_is_found_again(scribe: LongScribe, name: str, who: str) -> None:
+def test_the_next_line_is_found_again(recorder: LongRecorder, name: str, who: str) -> None:
     spoil, found = WRONG[name]
-    before = expected(scribe)
-    spoil(file_of(scribe))
+    before = expected(recorder)
+    spoil(file_of(recorder))
     clock = before.clock + 61
     if who == "a decision":
-        scribe.decide(clock, submitted("ann", 99))
-        after = replace(before, fleet=scribe.fleet, clock=clock)
+        recorder.decide(clock, submitted("ann", 99))
+        after = replace(before, fleet=recorder.fleet, clock=clock)
     elif who == "who was started":
-        scribe.journal.record_started({"ben": (1, SPY)})
+        recorder.journal.record_started({"ben": (1, SPY)})
         after = replace(before, identities={**before.identities, "ben": (1, SPY)})
     else:
-        scribe.journal.record_time(moment(clock))
+        recorder.journal.record_time(moment(clock))
         after = replace(before, clock=clock)
-    assert replace(fold(scribe.journal.path), wall="") == replace(after, wall="")
-    assert reports(scribe)[0] == f"the journal was {found} (memory)"
+    assert replace(fold(recorder.journal.path), wall="") == replace(after, wall="")
+    assert reports(recorder)[0] == f"the journal was {found} (memory)"
     if name in ("deleted", "added to", "replaced by its copy"):
-        assert replay(scribe.journal.path).different == 0
+        assert replay(recorder.journal.path).different == 0
 
 
 @pytest.mark.parametrize(
@@ -142,78 +142,78 @@ def test_the_next_line_is_found_again(scribe: LongScribe, name: str, who: str) -
         lambda path: path.write_bytes(path.read_bytes()),
     ],
 )
-def test_a_change_without_effect_is_not_reported(scribe: LongScribe, touch: Spoil) -> None:
-    before = expected(scribe)
-    touch(file_of(scribe))
-    assert reports(scribe) == []
-    assert len(segments(scribe.journal.path)) == 1
-    assert fold(scribe.journal.path) == before
+def test_a_change_without_effect_is_not_reported(recorder: LongRecorder, touch: Spoil) -> None:
+    before = expected(recorder)
+    touch(file_of(recorder))
+    assert reports(recorder) == []
+    assert len(segments(recorder.journal.path)) == 1
+    assert fold(recorder.journal.path) == before
 
 
-def test_a_forged_newer_file_is_renamed(scribe: LongScribe) -> None:
-    forged = scribe.journal.path / "000007.jsonl"
-    forged.write_bytes(file_of(scribe).read_bytes())
-    assert reports(scribe) == ["a file 000007.jsonl of the journal was put there (memory)"]
-    (aside,) = scribe.journal.path.glob("foreign-*")
-    assert aside.read_bytes() == file_of(scribe).read_bytes()
-    assert [file.name for file in segments(scribe.journal.path)] == ["000001.jsonl"]
-    assert reports(scribe) == []
+def test_a_forged_newer_file_is_renamed(recorder: LongRecorder) -> None:
+    forged = recorder.journal.path / "000007.jsonl"
+    forged.write_bytes(file_of(recorder).read_bytes())
+    assert reports(recorder) == ["a file 000007.jsonl of the journal was put there (memory)"]
+    (aside,) = recorder.journal.path.glob("foreign-*")
+    assert aside.read_bytes() == file_of(recorder).read_bytes()
+    assert [file.name for file in segments(recorder.journal.path)] == ["000001.jsonl"]
+    assert reports(recorder) == []
 
 
 def test_the_current_file_is_never_packed(tmp_path) -> None:
-    scribe = LongScribe(tmp_path / "journal", long=1)
-    scribe.play()
-    (scribe.journal.path / "000099.jsonl").write_bytes(b"")
-    scribe.go_on(8)
-    assert len(reports(scribe)) == 1
-    scribe.journal.close()
-    assert fold(scribe.journal.path).fleet == scribe.fleet
-    assert segments(scribe.journal.path)[-1].suffix == ".jsonl"
+    recorder = LongRecorder(tmp_path / "journal", long=1)
+    recorder.play()
+    (recorder.journal.path / "000099.jsonl").write_bytes(b"")
+    recorder.go_on(8)
+    assert len(reports(recorder)) == 1
+    recorder.journal.close()
+    assert fold(recorder.journal.path).fleet == recorder.fleet
+    assert segments(recorder.journal.path)[-1].suffix == ".jsonl"
 
 
 def test_a_deleted_earlier_file_is_reported_once(tmp_path) -> None:
-    scribe = LongScribe(tmp_path / "journal", long=1)
-    scribe.play()
-    scribe.go_on(8)
-    files = segments(scribe.journal.path)
+    recorder = LongRecorder(tmp_path / "journal", long=1)
+    recorder.play()
+    recorder.go_on(8)
+    files = segments(recorder.journal.path)
     assert len(files) > 3
-    assert reports(scribe) == []
-    wait_until(lambda: len(list(scribe.journal.path.glob("*.gz"))) > 1, what="the packing")
-    assert reports(scribe) == []
-    again = reopened(scribe)
-    (gone,) = scribe.journal.path.glob("000002.jsonl*")
+    assert reports(recorder) == []
+    wait_until(lambda: len(list(recorder.journal.path.glob("*.gz"))) > 1, what="the packing")
+    assert reports(recorder) == []
+    again = reopened(recorder)
+    (gone,) = recorder.journal.path.glob("000002.jsonl*")
     gone.unlink()
     assert reports(again) == ["000002.jsonl of the journal was deleted ()"]
     assert reports(again) == []
     again.journal.close()
 
 
-def reopened(scribe: LongScribe) -> LongScribe:
-    scribe.journal.close()
-    again = LongScribe(scribe.journal.path)
-    again.fleet = scribe.fleet
+def reopened(recorder: LongRecorder) -> LongRecorder:
+    recorder.journal.close()
+    again = LongRecorder(recorder.journal.path)
+    again.fleet = recorder.fleet
     return again
 
 
-def test_a_torn_line_after_a_crash_is_not_reported(scribe: LongScribe) -> None:
-    scribe.journal.close()
-    add(file_of(scribe))
-    os.truncate(file_of(scribe), file_of(scribe).stat().st_size - 3)
-    scribe.journal = Journal(scribe.journal.path)
-    assert reports(scribe) == []
-    assert scribe.journal.recovered.fleet == scribe.fleet
+def test_a_torn_line_after_a_crash_is_not_reported(recorder: LongRecorder) -> None:
+    recorder.journal.close()
+    add(file_of(recorder))
+    os.truncate(file_of(recorder), file_of(recorder).stat().st_size - 3)
+    recorder.journal = Journal(recorder.journal.path)
+    assert reports(recorder) == []
+    assert recorder.journal.recovered.fleet == recorder.fleet
 
 
-def test_damage_is_reported_even_if_no_file_can_be_begun(scribe: LongScribe, tmp_path) -> None:
-    before = expected(scribe)
-    shutil.rmtree(scribe.journal.path)
-    scribe.journal.path.write_text("in the way")
-    assert reports(scribe)[0] == "the journal was deleted (memory)"
+def test_damage_is_reported_even_if_no_file_can_be_begun(recorder: LongRecorder, tmp_path) -> None:
+    before = expected(recorder)
+    shutil.rmtree(recorder.journal.path)
+    recorder.journal.path.write_text("in the way")
+    assert reports(recorder)[0] == "the journal was deleted (memory)"
     with pytest.raises(OSError, match="exists"):
-        scribe.decide(before.clock + 1, on.OutputSeen(agent="ben", launch=1, has_prompt=True))
-    scribe.journal.path.unlink()
-    scribe.decide(before.clock + 2, on.OutputSeen(agent="ben", launch=1, has_prompt=True))
-    assert fold(scribe.journal.path).fleet == scribe.fleet
+        recorder.decide(before.clock + 1, on.OutputSeen(agent="ben", launch=1, has_prompt=True))
+    recorder.journal.path.unlink()
+    recorder.decide(before.clock + 2, on.OutputSeen(agent="ben", launch=1, has_prompt=True))
+    assert fold(recorder.journal.path).fleet == recorder.fleet
 
 
 def test_a_journal_that_is_deleted_before_the_first_supervision_is_begun_anew(tmp_path) -> None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from scribe import FOLDER, RULES, Scribe
+from journal_recorder import FOLDER, RULES, JournalRecorder
 from stage import SEED, submitted
 
 from coral.errors import CoralError
@@ -25,25 +25,25 @@ from coral.processes.process_tree import Identity
 
 
 @pytest.fixture
-def scribe(tmp_path: Path) -> Iterator[Scribe]:
-    made = Scribe(tmp_path / "journal")
+def recorder(tmp_path: Path) -> Iterator[JournalRecorder]:
+    made = JournalRecorder(tmp_path / "journal")
     yield made
     made.journal.close()
 
 
-def test_folding_recovers_fleet_clock_rules_and_identities(scribe: Scribe) -> None:
-    scribe.play()
-    recovered = fold(scribe.journal.path)
-    assert recovered.fleet == scribe.fleet
+def test_folding_recovers_fleet_clock_rules_and_identities(recorder: JournalRecorder) -> None:
+    recorder.play()
+    recovered = fold(recorder.journal.path)
+    assert recovered.fleet == recorder.fleet
     # A decision goes through its records in their order.
-    assert list(recovered.fleet.agents) == list(scribe.fleet.agents)
+    assert list(recovered.fleet.agents) == list(recorder.fleet.agents)
     assert list(recovered.fleet.heartbeats) == [FLEET, "ann", "ben"]
     assert recovered.fleet.pending == {}
     assert (recovered.clock, recovered.rules, recovered.folder) == (6.0, RULES, FOLDER)
     assert recovered.identities == {"ann": (1, Identity(7, 70, "boot"))}
-    scribe.play()
-    scribe.decide(3, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
-    assert fold(scribe.journal.path).clock == 6.0
+    recorder.play()
+    recorder.decide(3, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
+    assert fold(recorder.journal.path).clock == 6.0
 
 
 def test_an_empty_journal_folds_to_an_empty_fleet(tmp_path: Path) -> None:
@@ -54,44 +54,44 @@ def test_an_empty_journal_folds_to_an_empty_fleet(tmp_path: Path) -> None:
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_deciding_again_gives_the_recorded_actions(scribe: Scribe) -> None:
-    scribe.play()
+def test_deciding_again_gives_the_recorded_actions(recorder: JournalRecorder) -> None:
+    recorder.play()
     fleet, again = Fleet(), []
-    for rules, taken in decisions(scribe.journal.path):
+    for rules, taken in decisions(recorder.journal.path):
         fleet, actions = decide(fleet, taken.events, taken.now, rules)
         assert actions == taken.actions
         again.append(replace(taken, changes={}))
-    assert fleet == scribe.fleet
-    assert again == scribe.taken
+    assert fleet == recorder.fleet
+    assert again == recorder.taken
 
 
-def test_each_decision_comes_with_the_rules_in_force(scribe: Scribe) -> None:
-    scribe.play()
-    scribe.rules = replace(RULES, slots=7)
-    scribe.journal.open_supervision(scribe.rules, Moment(run_time=6.5, wall_time=""), (1, 2))
-    scribe.decide(7, on.Resumed())
-    assert [rules.slots for rules, _ in decisions(scribe.journal.path)] == [4] * 7 + [7]
-    recovered = fold(scribe.journal.path)
-    assert (recovered.rules, recovered.folder, recovered.clock) == (scribe.rules, (1, 2), 7.0)
+def test_each_decision_comes_with_the_rules_in_force(recorder: JournalRecorder) -> None:
+    recorder.play()
+    recorder.rules = replace(RULES, slots=7)
+    recorder.journal.open_supervision(recorder.rules, Moment(run_time=6.5, wall_time=""), (1, 2))
+    recorder.decide(7, on.Resumed())
+    assert [rules.slots for rules, _ in decisions(recorder.journal.path)] == [4] * 7 + [7]
+    recovered = fold(recorder.journal.path)
+    assert (recovered.rules, recovered.folder, recovered.clock) == (recorder.rules, (1, 2), 7.0)
 
 
-def test_published_attempts_are_read_once_and_in_order(scribe: Scribe) -> None:
-    scribe.play()
-    scribe.decide(7, submitted("ben", 9))
-    scribe.decide(8, on.TakenIn(number=2, commit=SEED, tree=SEED, parent=""))
-    scribe.decide(9, on.Graded(number=2, launch=1, outcome=on.Outcome.FAILED, reason='"is":"Publish"'))
+def test_published_attempts_are_read_once_and_in_order(recorder: JournalRecorder) -> None:
+    recorder.play()
+    recorder.decide(7, submitted("ben", 9))
+    recorder.decide(8, on.TakenIn(number=2, commit=SEED, tree=SEED, parent=""))
+    recorder.decide(9, on.Graded(number=2, launch=1, outcome=on.Outcome.FAILED, reason='"is":"Publish"'))
     # A supervisor that takes over publishes again what the one before may not have finished.
-    scribe.decide(10, on.Resumed())
-    scribe.decide(11, on.Resumed())
-    acted = [action for _, taken in decisions(scribe.journal.path) for action in taken.actions]
+    recorder.decide(10, on.Resumed())
+    recorder.decide(11, on.Resumed())
+    acted = [action for _, taken in decisions(recorder.journal.path) for action in taken.actions]
     attempts = [action.attempt for action in acted if isinstance(action, do.Publish)]
     assert [changes.number for changes in attempts] == [0, 1, 2, 2, 2]
-    assert list(published(scribe.journal.path)) == attempts[:3]
+    assert list(published(recorder.journal.path)) == attempts[:3]
 
 
-def test_only_changed_fields_are_written(scribe: Scribe) -> None:
-    scribe.play()
-    sets = [line["set"] for line in read_lines(scribe.journal.path) if "set" in line]
+def test_only_changed_fields_are_written(recorder: JournalRecorder) -> None:
+    recorder.play()
+    sets = [line["set"] for line in read_lines(recorder.journal.path) if "set" in line]
     assert [sorted(changes) for changes in sets] == [
         ["agents", "heartbeats", "measured", "run"],
         ["agents"],
@@ -108,38 +108,38 @@ def test_only_changed_fields_are_written(scribe: Scribe) -> None:
     assert sets[5]["pending"] == {"1": None}
     # What is at its default again is said as well.
     assert sets[5]["agents"]["ann"]["has_output"] is False
-    scribe.play()
-    again = replace(scribe.fleet.agents["ann"])
-    after = replace(scribe.fleet, run=replace(scribe.fleet.run), agents={**scribe.fleet.agents, "ann": again})
-    assert difference(scribe.fleet, after) == {}
+    recorder.play()
+    again = replace(recorder.fleet.agents["ann"])
+    after = replace(recorder.fleet, run=replace(recorder.fleet.run), agents={**recorder.fleet.agents, "ann": again})
+    assert difference(recorder.fleet, after) == {}
 
 
-def test_a_quiet_day_is_recorded_minute_by_minute(scribe: Scribe) -> None:
-    scribe.play()
-    before, length = fold(scribe.journal.path), segments(scribe.journal.path)[0].stat().st_size
+def test_a_quiet_day_is_recorded_minute_by_minute(recorder: JournalRecorder) -> None:
+    recorder.play()
+    before, length = fold(recorder.journal.path), segments(recorder.journal.path)[0].stat().st_size
     day = range(6, 6 + 86_400)
     for clock in day[::5]:
-        scribe.journal.record_time(Moment(run_time=float(clock), wall_time=f"2030-01-01T00:00:00.{clock:06d}Z"))
-    recovered = fold(scribe.journal.path)
+        recorder.journal.record_time(Moment(run_time=float(clock), wall_time=f"2030-01-01T00:00:00.{clock:06d}Z"))
+    recovered = fold(recorder.journal.path)
     assert replace(recovered, clock=before.clock, wall=before.wall) == before
-    lines = list(read_lines(scribe.journal.path))
+    lines = list(read_lines(recorder.journal.path))
     assert recovered.clock > day[-1] - QUIET_SECONDS
     assert max(after["at"] - line["at"] for line, after in pairwise(lines[-1440:])) == QUIET_SECONDS
-    assert len(lines) == len(scribe.taken) + 2 + 1439
-    assert segments(scribe.journal.path)[0].stat().st_size - length < 1440 * 90
-    assert replay(scribe.journal.path).agrees
+    assert len(lines) == len(recorder.taken) + 2 + 1439
+    assert segments(recorder.journal.path)[0].stat().st_size - length < 1440 * 90
+    assert replay(recorder.journal.path).agrees
     # And what happens in between is as good as a mark.
-    scribe.decide(86_407, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
-    scribe.journal.record_time(Moment(run_time=86_407 + QUIET_SECONDS - 1, wall_time=""))
-    assert list(read_lines(scribe.journal.path))[-1]["at"] == 86_407
+    recorder.decide(86_407, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
+    recorder.journal.record_time(Moment(run_time=86_407 + QUIET_SECONDS - 1, wall_time=""))
+    assert list(read_lines(recorder.journal.path))[-1]["at"] == 86_407
 
 
 # --- torn and damaged ---------------------------------------------------------------------------------------------
 
 
-def test_a_line_torn_at_any_byte_is_ignored_and_cut(scribe: Scribe, tmp_path: Path) -> None:
-    scribe.play()
-    path = scribe.journal.path
+def test_a_line_torn_at_any_byte_is_ignored_and_cut(recorder: JournalRecorder, tmp_path: Path) -> None:
+    recorder.play()
+    path = recorder.journal.path
     (file,) = segments(path)
     whole = file.read_bytes()
     last = whole.rindex(b"\n", 0, -1) + 1
@@ -154,10 +154,10 @@ def test_a_line_torn_at_any_byte_is_ignored_and_cut(scribe: Scribe, tmp_path: Pa
     Journal(path).close()
     assert file.read_bytes() == whole
     file.write_bytes(whole + b'{"at":9,"events":[')
-    scribe.journal.close()
-    scribe.journal = Journal(path)
-    scribe.decide(10, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
-    assert fold(path).fleet == scribe.fleet
+    recorder.journal.close()
+    recorder.journal = Journal(path)
+    recorder.decide(10, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
+    assert fold(path).fleet == recorder.fleet
     (tmp_path / "torn").mkdir()
     for size in (1, 65536, 200_000):
         (tmp_path / "torn" / "000001.jsonl").write_bytes(b"x" * size)
@@ -187,32 +187,32 @@ GOES_ON = "`coral resume` goes on from the last good state before it, and keeps 
     ],
     ids=["cut", "changed", "lost", "doubled", "swapped", "inserted", "first", "list", "NaN", "infinite", "nested"],
 )
-def test_damage_is_reported_with_its_line(scribe: Scribe, damage, line: int, why: str) -> None:
-    scribe.play()
-    (file,) = segments(scribe.journal.path)
+def test_damage_is_reported_with_its_line(recorder: JournalRecorder, damage, line: int, why: str) -> None:
+    recorder.play()
+    (file,) = segments(recorder.journal.path)
     file.write_bytes(b"\n".join(damage(file.read_bytes().split(b"\n"))))
     for read in (fold, lambda path: list(read_lines(path)), lambda path: list(published(path)), Journal):
         with pytest.raises(CoralError, match=f"000001.jsonl: line {line} is damaged: .*{why}") as raised:
-            read(scribe.journal.path)
+            read(recorder.journal.path)
         assert raised.value.hint == GOES_ON
 
 
-def test_a_journal_cut_before_a_damaged_line_goes_on(scribe: Scribe) -> None:
-    scribe.play()
-    scribe.journal.close()
-    (file,) = segments(scribe.journal.path)
+def test_a_journal_cut_before_a_damaged_line_goes_on(recorder: JournalRecorder) -> None:
+    recorder.play()
+    recorder.journal.close()
+    (file,) = segments(recorder.journal.path)
     file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:4]))
-    scribe.journal = Journal(scribe.journal.path)
-    scribe.fleet = scribe.journal.recovered.fleet
-    assert list(scribe.fleet.agents["ann"].recent_submissions) == []
-    scribe.decide(10, submitted("ann", 9))
-    assert fold(scribe.journal.path).fleet == scribe.fleet
+    recorder.journal = Journal(recorder.journal.path)
+    recorder.fleet = recorder.journal.recovered.fleet
+    assert list(recorder.fleet.agents["ann"].recent_submissions) == []
+    recorder.decide(10, submitted("ann", 9))
+    assert fold(recorder.journal.path).fleet == recorder.fleet
 
 
 @pytest.mark.parametrize("format", [1, 5, 7, "x", None, [[]]])
-def test_another_format_is_refused_with_a_hint(scribe: Scribe, format: object) -> None:
-    scribe.play()
-    (file,) = segments(scribe.journal.path)
+def test_another_format_is_refused_with_a_hint(recorder: JournalRecorder, format: object) -> None:
+    recorder.play()
+    (file,) = segments(recorder.journal.path)
     head = {"format": format, "version": "0.0.9", "rules": {}}
     lines = Lines(file, may_be_torn=False)
     assert len(list(lines)) == 9
@@ -222,19 +222,19 @@ def test_another_format_is_refused_with_a_hint(scribe: Scribe, format: object) -
         file.write_bytes(content)
         for read in (fold, Journal, lambda path: list(published(path)), replay):
             with pytest.raises(CoralError, match=r"its format is .*; this version reads 6 alone") as raised:
-                read(scribe.journal.path)
+                read(recorder.journal.path)
             assert raised.value.hint == (
                 "use the version of coral-fleet that wrote it (0.0.9), or start the task anew with `coral start`"
             )
         assert file.read_bytes() == content
 
 
-def test_an_unknown_record_is_reported(scribe: Scribe) -> None:
-    scribe.play()
-    strange = replace(scribe.fleet, agents={**scribe.fleet.agents, "bob": Moment(run_time=1.0, wall_time="")})  # type: ignore[dict-item]
-    scribe.journal.record(Moment(run_time=7.0, wall_time=""), (), (), scribe.fleet, strange)
+def test_an_unknown_record_is_reported(recorder: JournalRecorder) -> None:
+    recorder.play()
+    strange = replace(recorder.fleet, agents={**recorder.fleet.agents, "bob": Moment(run_time=1.0, wall_time="")})  # type: ignore[dict-item]
+    recorder.journal.record(Moment(run_time=7.0, wall_time=""), (), (), recorder.fleet, strange)
     with pytest.raises(CoralError, match="up to line 10: expected a Agent") as raised:
-        fold(scribe.journal.path)
+        fold(recorder.journal.path)
     assert "another version" in raised.value.hint
 
 
@@ -262,15 +262,15 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("free", [0, 1, 40])
-def test_a_line_that_does_not_fit_leaves_no_trace(scribe: Scribe, free: int) -> None:
-    scribe.play()
-    (file,) = segments(scribe.journal.path)
-    before, fleet = file.read_bytes(), scribe.fleet
+def test_a_line_that_does_not_fit_leaves_no_trace(recorder: JournalRecorder, free: int) -> None:
+    recorder.play()
+    (file,) = segments(recorder.journal.path)
+    before, fleet = file.read_bytes(), recorder.fleet
     event = on.Broken(item="x" * 200, reason="y")
     with files_of_at_most(len(before) + free), pytest.raises(OSError):
-        scribe.decide(8, event)
+        recorder.decide(8, event)
     assert file.read_bytes() == before
-    assert scribe.fleet is fleet
+    assert recorder.fleet is fleet
     # With room again, it is decided as if for the first time.
-    scribe.decide(9, event)
-    assert fold(scribe.journal.path).fleet == scribe.fleet
+    recorder.decide(9, event)
+    assert fold(recorder.journal.path).fleet == recorder.fleet

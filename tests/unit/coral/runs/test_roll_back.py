@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from scribe import Scribe, moment
+from journal_recorder import JournalRecorder, moment
 
 from coral.journal import fold, published, segments
 from coral.journal.damage import roll_back
@@ -32,9 +32,9 @@ def layout(tmp_path: Path) -> Layout:
     """Of a run with one attempt and one launch of an agent."""
     layout = Layout(tmp_path)
     layout.private.mkdir()
-    scribe = Scribe(layout.journal)
-    scribe.play()
-    scribe.journal.close()
+    recorder = JournalRecorder(layout.journal)
+    recorder.play()
+    recorder.journal.close()
     ledger = Ledger(layout.ledger, tuple)
     for attempt in published(layout.journal):
         ledger.add(attempt)

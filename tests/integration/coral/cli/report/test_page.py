@@ -6,8 +6,8 @@ import shutil
 from html.parser import HTMLParser
 
 import pytest
+from journal_recorder import FOLDER, RULES, JournalRecorder, moment
 from sample import attempt, make_run, write_status
-from scribe import FOLDER, RULES, Scribe, moment
 
 from attempts.record import Kind, Verdict
 from attempts.store import Store
@@ -204,10 +204,10 @@ def test_a_run_whose_seed_has_failed(tmp_path) -> None:
 
 def test_each_version_that_supervised_the_run_is_named(finished: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.rmtree(finished.journal, ignore_errors=True)
-    scribe = Scribe(finished.journal)
-    scribe.play()
+    recorder = JournalRecorder(finished.journal)
+    recorder.play()
     monkeypatch.setattr(writer, "_FORMAT", {**writer._FORMAT, "version": "99.1"})
-    scribe.journal.open_supervision(RULES, moment(60), FOLDER)  # goes on in the same file
-    scribe.decide(61)
-    scribe.journal.close()
+    recorder.journal.open_supervision(RULES, moment(60), FOLDER)  # goes on in the same file
+    recorder.decide(61)
+    recorder.journal.close()
     assert f"coral {__version__}, coral 99.1" in page(RunView(finished))

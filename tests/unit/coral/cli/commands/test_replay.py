@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from journal_recorder import FOLDER, RULES, JournalRecorder, moment
 from sample import make_run
-from scribe import FOLDER, RULES, Scribe, moment
 from stage import SEED, submitted
 
 from coral.errors import CoralError
@@ -23,7 +23,7 @@ from workspace.layout import Layout
 Shown = Callable[..., str]
 
 
-class Clerk(Scribe):
+class Clerk(JournalRecorder):
     """Writes down what was not decided, too."""
 
     def write(

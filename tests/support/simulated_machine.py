@@ -41,7 +41,7 @@ RULES = Rules(
 )
 
 
-class Week(World):
+class SimulatedMachine(World):
     def __init__(self, rules: Rules, folder: Path) -> None:
         self.folder = folder / "1"
         self.copies = self.boots = self.deaths = 1
@@ -162,7 +162,7 @@ class Week(World):
             self.refused.append(action.submission)
 
 
-def live(world: Week, chance: Random, seconds: float, more: Sequence[str] = ()) -> None:
+def live(world: SimulatedMachine, chance: Random, seconds: float, more: Sequence[str] = ()) -> None:
     """Let so many seconds of the run pass, in which anything may happen, a little at a time. `more`: further kinds of
     moves."""
     kinds = [*WORK * 4, *TROUBLE * 2, *DEATH, *STALLS, *more]
@@ -175,7 +175,7 @@ def live(world: Week, chance: Random, seconds: float, more: Sequence[str] = ()) 
         world.wait(chance.expovariate(1 / 900))
 
 
-def befall(world: Week, kind: str, x: int, y: int) -> None:
+def befall(world: SimulatedMachine, kind: str, x: int, y: int) -> None:
     match kind:
         case "die":
             world.die(x % 12 - 1)

@@ -22,7 +22,7 @@ def moment(clock: float) -> Moment:
     return Moment(run_time=clock, wall_time=f"2030-01-01T00:{int(clock) // 60:02d}:{int(clock) % 60:02d}.000Z")
 
 
-class Scribe:
+class JournalRecorder:
     """`taken`: the decisions that are in the journal; `fleets`: the fleet after each of them."""
 
     def __init__(self, path: Path, **how: int) -> None:
@@ -56,7 +56,7 @@ class Scribe:
         self.decide(6, on.Requested(sender="ann", id="1", request=on.SetHeartbeat(owner="ann", entry=entry)))
 
 
-class LongScribe(Scribe):
+class LongRecorder(JournalRecorder):
     """Writes journals of any length."""
 
     def go_on(self, rounds: int) -> None:

@@ -32,7 +32,7 @@ class Launch:
 
 
 @dataclass
-class Day:
+class SimulatedDay:
     """`obeys`: how many seconds after a SIGINT a program is gone."""
 
     rules: Rules
@@ -51,7 +51,7 @@ class Day:
         self._running: dict[str, Launch] = {}
         self._decide([on.Opened(run="run", agents=tuple(self.programs), baseline=attempt_zero())])
 
-    def live(self, until: float = DAY) -> "Day":
+    def live(self, until: float = DAY) -> "SimulatedDay":
         while not self.fleet.run.finished and (at := self._soonest()) <= until:
             self.clock = at
             self._decide(self._news())
