@@ -37,12 +37,12 @@ class Child:
     score: float | None
 
 
-def graded(rows: Rows, alone: str = "", most: int | None = None) -> list[GradedRecord]:
-    """Return the records of the present epoch in the order of publication; with `most`, only the last so many. `alone`:
-    only those of this agent, and the seed."""
+def graded(rows: Rows, only_agent: str = "", most: int | None = None) -> list[GradedRecord]:
+    """Return the records of the present epoch in the order of publication; with `most`, only the last so many.
+    `only_agent`: only those of this agent, and the seed."""
     statement = f"SELECT {_COLUMNS} FROM records"
     statement += f" WHERE {THIS_EPOCH} AND (? = '' OR agent IN (?, '')) ORDER BY ord DESC, number DESC LIMIT ?"
-    found = rows.execute(statement, (alone, alone, -1 if most is None else most)).fetchall()
+    found = rows.execute(statement, (only_agent, only_agent, -1 if most is None else most)).fetchall()
     return [_graded(row) for row in reversed(found)]
 
 
@@ -54,13 +54,13 @@ class Sample:
     total: int
 
 
-def sampled(rows: Rows, most: int, agent: str = "", alone: str = "") -> Sample:
+def sampled(rows: Rows, most: int, agent: str = "", only_agent: str = "") -> Sample:
     """Return a sample of the attempts of the present epoch, without void ones: every new best, and an even choice of
-    the others, about `most` in all. `agent`, `alone`: only those of this agent."""
+    the others, about `most` in all. `agent`, `only_agent`: only those of this agent."""
     # The plus keeps SQLite from an index: to look up nearly every row by it takes five times as long as to read all.
     where = f"{THIS_EPOCH} AND +kind IN (?, ?) AND +verdict != ? AND agent != ''"
-    where += "".join(" AND agent = ?" for name in (agent, alone) if name)
-    values = (Kind.REAL, Kind.TUNE, Verdict.VOID, *(name for name in (agent, alone) if name))
+    where += "".join(" AND agent = ?" for name in (agent, only_agent) if name)
+    values = (Kind.REAL, Kind.TUNE, Verdict.VOID, *(name for name in (agent, only_agent) if name))
     (total,) = rows.execute(f"SELECT count(*) FROM records WHERE {where}", values).fetchone()
     chosen = f"(verdict = ? OR number * {_SPREAD} % {_RANGE} < ?)"
     share = min(most / max(int(total), 1), 1.0)
@@ -69,11 +69,12 @@ def sampled(rows: Rows, most: int, agent: str = "", alone: str = "") -> Sample:
     return Sample(list(map(_graded, found)), int(total))
 
 
-def new_bests(rows: Rows, alone: str = "") -> list[GradedRecord]:
-    """Return the records of the present epoch that proved a new best, in the order of publication. `alone`: as for
+def new_bests(rows: Rows, only_agent: str = "") -> list[GradedRecord]:
+    """Return the records of the present epoch that proved a new best, in the order of publication. `only_agent`: as for
     `graded`."""
     statement = f"SELECT {_COLUMNS} FROM records WHERE {THIS_EPOCH} AND verdict = ? AND (? = '' OR agent IN (?, ''))"
-    return list(map(_graded, rows.execute(f"{statement} ORDER BY ord, number", (Verdict.NEW_BEST, alone, alone))))
+    values = (Verdict.NEW_BEST, only_agent, only_agent)
+    return list(map(_graded, rows.execute(f"{statement} ORDER BY ord, number", values)))
 
 
 def deciding_own_best(rows: Rows, agent: str) -> list[GradedRecord]:
@@ -87,16 +88,16 @@ def deciding_own_best(rows: Rows, agent: str) -> list[GradedRecord]:
     return list(map(_graded, rows.execute(statement, (agent, Verdict.NEW_BEST, agent, agent))))
 
 
-def own_bests(rows: Rows, direction: Direction, alone: str = "") -> list[tuple[str, int]]:
+def own_bests(rows: Rows, direction: Direction, only_agent: str = "") -> list[tuple[str, int]]:
     """Return (agent, number) of the real attempt of the present epoch with the best median of each agent, the best
-    first; of equals the earlier one. What another agent had handed in before does not count. `alone`: of this agent
-    alone."""
+    first; of equals the earlier one. What another agent had handed in before does not count. `only_agent`: of this
+    agent alone."""
     way = "DESC" if direction is Direction.MAXIMIZE else "ASC"
     where = f"{THIS_EPOCH} AND kind = ? AND {NOT_THE_SEED} AND score IS NOT NULL AND again_of IS NULL"
     where += " AND (? = '' OR agent = ?)"
     statement = f"SELECT agent, number FROM records WHERE {where} ORDER BY {median_score(rows)} {way}, ord, number"
     found: dict[str, int] = {}
-    for agent, number in rows.execute(statement, (Kind.REAL, alone, alone)):
+    for agent, number in rows.execute(statement, (Kind.REAL, only_agent, only_agent)):
         found.setdefault(str(agent), int(number))
     return list(found.items())
 
@@ -114,12 +115,12 @@ def _graded(row: Sequence[object]) -> GradedRecord:
     )
 
 
-def family(rows: Rows, alone: str = "") -> list[Child]:
+def family(rows: Rows, only_agent: str = "") -> list[Child]:
     """Return every attempt of the present epoch by number, each with the attempt that it was built on; confirmations
     are left out. If several attempts have one commit, the first is the parent, as in `query.lineage`."""
     statement = "SELECT number, agent, verdict, score, commit_id, parent FROM records"
     statement += f" WHERE {THIS_EPOCH} AND kind != ? AND (? = '' OR agent IN (?, '')) ORDER BY ord, number"
-    found = rows.execute(statement, (Kind.CONFIRM, alone, alone)).fetchall()
+    found = rows.execute(statement, (Kind.CONFIRM, only_agent, only_agent)).fetchall()
     first: dict[str, int] = {}
     for number, *_, commit, _parent in found:
         first.setdefault(str(commit), int(number))

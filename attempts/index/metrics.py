@@ -37,20 +37,20 @@ class Pair:
     y: float
 
 
-def names(rows: Rows, most: int, alone: str = "") -> list[str]:
+def names(rows: Rows, most: int, only_agent: str = "") -> list[str]:
     """Return the first `most` names of metrics in alphabetical order; each costs one look-up in the index."""
     statement = "SELECT name FROM metrics JOIN records USING (number) WHERE name > ? AND (? = '' OR agent IN (?, ''))"
     found: list[str] = []
     while len(found) < most:
         after = found[-1] if found else ""
-        row = rows.execute(f"{statement} ORDER BY name LIMIT 1", (after, alone, alone)).fetchone()
+        row = rows.execute(f"{statement} ORDER BY name LIMIT 1", (after, only_agent, only_agent)).fetchone()
         if row is None:
             break
         found.append(str(row[0]))
     return found
 
 
-def pairs(rows: Rows, x: str, y: str, most: int, alone: str = "") -> tuple[list[Pair], int]:
+def pairs(rows: Rows, x: str, y: str, most: int, only_agent: str = "") -> tuple[list[Pair], int]:
     """Return the attempts of the present epoch that have both figures (names of metrics, or SCORE), and how many there
     are. If there are more than `most`, every new best and an even choice of the others. Confirmations are left out."""
     columns, values = _figures(rows, {"x": x, "y": y})
@@ -59,7 +59,7 @@ def pairs(rows: Rows, x: str, y: str, most: int, alone: str = "") -> tuple[list[
     counted = "SELECT *, row_number() OVER (ORDER BY number) AS place, count(*) OVER () AS total"
     counted = f"{counted} FROM ({every}) WHERE x IS NOT NULL AND y IS NOT NULL"
     statement = f"SELECT * FROM ({counted}) WHERE place % ((total - 1) / ? + 1) = 0 OR verdict = ? LIMIT ?"
-    values = (*values, Kind.CONFIRM, alone, alone)
+    values = (*values, Kind.CONFIRM, only_agent, only_agent)
     found = rows.execute(statement, (*values, most, Verdict.NEW_BEST, 2 * most)).fetchall()
     points = [Pair(int(row[0]), str(row[1]), Verdict(row[2]), float(row[3]), float(row[4])) for row in found]
     return points, int(found[0][-1]) if found else 0

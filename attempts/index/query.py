@@ -30,12 +30,12 @@ Point = tuple[float, int, int]  # a score as it is sorted, the order of publicat
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Selects attempts. `alone`: only this agent's and the seed, for an agent that may not see those of others."""
+    """Selects attempts. `only_agent`: only this agent's and the seed, for an agent that may not see those of others."""
 
     agent: str = ""
     kind: Kind | None = None
     text: str = ""
-    alone: str = ""
+    only_agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class Totals:
     earlier: int = 0
 
 
-def totals(rows: Rows, alone: str = "") -> Totals:
-    where, values = conditions(Wanted(alone=alone))
+def totals(rows: Rows, only_agent: str = "") -> Totals:
+    where, values = conditions(Wanted(only_agent=only_agent))
     counts = f"SELECT count(*), count(score) FROM records WHERE {where} AND kind IN (?, ?)"
     values = (*values, Kind.REAL, Kind.TUNE)
     count, _ = rows.execute(counts, values).fetchone()
@@ -77,19 +77,19 @@ def totals(rows: Rows, alone: str = "") -> Totals:
     return Totals(int(count), int(now - scored), int(known - readable), int(count - now))
 
 
-def evals(rows: Rows, alone: str = "", after: int = -1, *, of_all_epochs: bool = True) -> int:
+def evals(rows: Rows, only_agent: str = "", after: int = -1, *, of_all_epochs: bool = True) -> int:
     """Return how many attempts count, as `Progress.evals` does: the real ones with any verdict but void. `after`: only
     those with a higher number."""
-    where, values = conditions(Wanted(kind=Kind.REAL, alone=alone))
+    where, values = conditions(Wanted(kind=Kind.REAL, only_agent=only_agent))
     epochs = "" if of_all_epochs else f" AND {THIS_EPOCH}"
     statement = f"SELECT count(*) FROM records WHERE {where} AND verdict != ? AND number > ?{epochs}"
     (count,) = rows.execute(statement, (*values, Verdict.VOID, after)).fetchone()
     return int(count)
 
 
-def failed(rows: Rows, alone: str = "") -> int:
+def failed(rows: Rows, only_agent: str = "") -> int:
     """Return how many of the attempts that count have failed."""
-    where, values = conditions(Wanted(kind=Kind.REAL, alone=alone))
+    where, values = conditions(Wanted(kind=Kind.REAL, only_agent=only_agent))
     statement = f"SELECT count(*) FROM records WHERE {where} AND verdict = ?"
     (count,) = rows.execute(statement, (*values, Verdict.FAILED)).fetchone()
     return int(count)
@@ -140,9 +140,9 @@ def ranked(rows: Rows, wanted: Wanted, direction: Direction, limit: int | None) 
     return [row for _, row in sorted(found, key=itemgetter(0))]
 
 
-def lineage(rows: Rows, number: int, most: int, alone: str = "") -> list[int]:
+def lineage(rows: Rows, number: int, most: int, only_agent: str = "") -> list[int]:
     """Return an attempt and those that it was built on, oldest first; of a longer line the last `most`."""
-    where, values = conditions(Wanted(alone=alone))
+    where, values = conditions(Wanted(only_agent=only_agent))
     line: list[int] = []
     seen: set[str] = set()
     column, value = "number", str(number)
@@ -157,10 +157,10 @@ def lineage(rows: Rows, number: int, most: int, alone: str = "") -> list[int]:
     return line[::-1]
 
 
-def curve(rows: Rows, alone: str = "") -> list[tuple[str, int, float]]:
+def curve(rows: Rows, only_agent: str = "") -> list[tuple[str, int, float]]:
     """Return how the best of the present epoch developed: for each record that proved a new best, when it was
     published, its number, and the median of that best."""
-    where, values = conditions(Wanted(alone=alone))
+    where, values = conditions(Wanted(only_agent=only_agent))
     statement = "SELECT published_at, number, coalesce(again_of, number) FROM records"
     statement += f" WHERE {where} AND {THIS_EPOCH} AND verdict = ?"
     points: list[tuple[str, int, float]] = []
@@ -335,7 +335,7 @@ def _candidate(rows: Rows, tree: str, wanted: Wanted, direction: Direction) -> t
         return rows.execute(statement, (tree, *_COUNTING, *values)).fetchall()
 
     order, number = of_tree("ord, number", wanted)[0]
-    scores = of_tree("score, again_of", Wanted(alone=wanted.alone))
+    scores = of_tree("score, again_of", Wanted(only_agent=wanted.only_agent))
     # A copy on a task without noise takes the score of the first, and is no measurement.
     measured = tuple(float(score or 0.0) for place, (score, of) in enumerate(scores) if not place or of is not None)
     ranked = Ranked(int(number or 0), measured)
@@ -350,7 +350,7 @@ def _sign(direction: Direction) -> float:
 def conditions(wanted: Wanted) -> tuple[str, tuple[str, ...]]:
     """Return the conditions of a WHERE, and the values of its placeholders."""
     parts, values = ["1"], list[str]()
-    conditions = (("agent = ?", wanted.agent), ("kind = ?", wanted.kind or ""), ("agent IN (?, '')", wanted.alone))
+    conditions = (("agent = ?", wanted.agent), ("kind = ?", wanted.kind or ""), ("agent IN (?, '')", wanted.only_agent))
     for part, value in (*conditions, ("instr(text, ?) > 0", folded(wanted.text))):
         if value:
             # No record holds characters that cannot be printed: such a condition is true of none.

@@ -73,12 +73,12 @@ class RunHandle:
 
     def __iter__(self) -> Iterator[Attempt]:
         layout, seen = Layout(self.path), set[int]()
-        store, alone = Store(layout.attempts), alone_in(layout)
+        store, only_agent = Store(layout.attempts), alone_in(layout)
         while True:
             is_over = not self.run.is_running  # before the list: so none is missed
             new = [number for number in store.numbers() if number not in seen]
             seen.update(new)
-            found = [attempt for attempt in map(store.find, new) if attempt is not None and may_see(alone, attempt)]
+            found = [attempt for attempt in map(store.find, new) if attempt and may_see(only_agent, attempt)]
             yield from sorted(
                 (attempt for attempt in found if attempt.kind in (Kind.REAL, Kind.TUNE)),
                 key=lambda attempt: attempt.order,

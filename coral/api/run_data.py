@@ -121,7 +121,7 @@ class RunData:
     @cached_property
     def attempts(self) -> Rows[Attempt]:
         """Every record by number, the seed first, of all epochs: also what failed, and what was only measured again."""
-        found = attempt_rows.recent(self._view, Wanted(alone=self._view.alone), None)
+        found = attempt_rows.recent(self._view, Wanted(only_agent=self._view.only_agent), None)
         lines = {line.attempt.number: line for line in reversed(found)}
         columns = [name for name in COLUMNS if name not in attempt_rows.MEASURED]
 
@@ -133,7 +133,7 @@ class RunData:
     @cached_property
     def leaderboard(self) -> Rows[MeasuredAttempt]:
         """The candidates of the present epoch, best first: one for each tree, with all that it scored; not the seed."""
-        found = attempt_rows.ranking(self._view, Wanted(alone=self._view.alone), None)
+        found = attempt_rows.ranking(self._view, Wanted(only_agent=self._view.only_agent), None)
         return Rows(found, COLUMNS, attempt_rows.flat, attempt_rows.nested)
 
     def attempt(self, number: int) -> Attempt:
@@ -179,7 +179,8 @@ class RunData:
         """The parts of the run that cannot be read, in words; empty for a sound run."""
         found = [] if self._view.status else ["status.json is missing or damaged"]
         unreadable = self._view.index.ask(query.totals).unreadable
-        return found + ([f"records that cannot be read: {unreadable}"] if unreadable and not self._view.alone else [])
+        is_shown = unreadable and not self._view.only_agent
+        return found + ([f"records that cannot be read: {unreadable}"] if is_shown else [])
 
 
 def _flat(attempt: Attempt) -> dict[str, object]:

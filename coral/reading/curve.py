@@ -14,8 +14,8 @@ Clock = Callable[[int], float | None]  # when an attempt was published, on the r
 def read_curve(view: RunView, clocks: Mapping[int, float]) -> Curve:
     """Read the whole curve. `clocks`: when each attempt was published, in seconds of the run's clock, as in
     `timeline.TimelineFigures`."""
-    records = view.index.ask(lambda rows: history.graded(rows, view.alone))
-    bests = view.index.ask(lambda rows: query.curve(rows, view.alone))
+    records = view.index.ask(lambda rows: history.graded(rows, view.only_agent))
+    bests = view.index.ask(lambda rows: query.curve(rows, view.only_agent))
     at = times(view, _published(records), clocks.get)
     end = view.status.number("clock") or 0.0
     return curve_of(view.direction, bests, records, lambda number: at.get(number, 0.0), end)
@@ -25,10 +25,10 @@ def read_sample(view: RunView, clock: Clock, most: int, agent: str = "") -> tupl
     """Read a curve with about `most` points, at a cost that hardly grows with the run. Return it and the number of
     attempts that it leaves out. `clock`: when an attempt was published. `agent`: if given, the points are this agent's
     attempts alone, and the curve has this agent's own best; otherwise nobody's own best."""
-    bests = view.index.ask(lambda rows: query.curve(rows, view.alone))
-    proofs = view.index.ask(lambda rows: history.new_bests(rows, view.alone))
-    chosen = view.index.ask(lambda rows: history.sampled(rows, most, agent, view.alone))
-    own_shown = agent and view.alone in ("", agent)
+    bests = view.index.ask(lambda rows: query.curve(rows, view.only_agent))
+    proofs = view.index.ask(lambda rows: history.new_bests(rows, view.only_agent))
+    chosen = view.index.ask(lambda rows: history.sampled(rows, most, agent, view.only_agent))
+    own_shown = agent and view.only_agent in ("", agent)
     deciding = view.index.ask(lambda rows: history.deciding_own_best(rows, agent)) if own_shown else []
     of_steps, of_points = (times(view, _published(some), clock) for some in (proofs, chosen.records))
     of_own = times(view, _published(deciding), clock)

@@ -114,13 +114,13 @@ class KnowledgeView:
         return note[1].parse(note[0])
 
     def evidence(self, note: Note) -> Evidence:
-        if self.view.alone:
+        if self.view.only_agent:
             return Evidence()  # the reader may not see attempts of others that a note may name
         return judge(note, self.records, self.view.epoch, self._new_bests)
 
     def checked(self, note: Note) -> Evidence:
         """Return the evidence without whether the note is stale."""
-        return Evidence() if self.view.alone else check_evidence(note, self.records)
+        return Evidence() if self.view.only_agent else check_evidence(note, self.records)
 
     def judged(self, note: NumberedNote) -> JudgedNote:
         parsed = self.parse(note)
@@ -133,8 +133,8 @@ class KnowledgeView:
     def attempts_since(self, note: Note) -> int | None:
         """Return how many attempts that count have come after the latest that the note names; None if it names none
         that exists."""
-        last, alone = self.as_of(note), self.view.alone
-        return None if last is None else self.view.index.ask(lambda rows: query.evals(rows, alone, last))
+        last, only_agent = self.as_of(note), self.view.only_agent
+        return None if last is None else self.view.index.ask(lambda rows: query.evals(rows, only_agent, last))
 
     def about(self, word: str) -> list[NumberedNote]:
         """Return the notes about a file, a parameter or a technique: those with the word in `about` of their head or,
@@ -166,10 +166,10 @@ def folders(layout: Layout) -> list[Path]:
     if agent := alone_in(layout):
         return [layout.shared_of(agent, share=False)]
     try:
-        alone = sorted(path for path in (layout.root / "workspace" / "alone").iterdir() if path.is_dir())
+        folders = sorted(path for path in (layout.root / "workspace" / "alone").iterdir() if path.is_dir())
     except OSError:
-        alone = []
-    return [layout.shared, *alone]
+        folders = []
+    return [layout.shared, *folders]
 
 
 def nested(judged: JudgedNote) -> dict[str, object]:

@@ -50,7 +50,7 @@ class RunView:
             self.index.close()
 
     @cached_property
-    def alone(self) -> str:
+    def only_agent(self) -> str:
         """The agent in whose workspace this process runs, if that agent may see only its own attempts; else empty."""
         return visibility.alone_in(self.layout)
 
@@ -135,7 +135,7 @@ class RunView:
     def _counted(self, key: str, count: Callable[[query.Rows, str], int]) -> int:
         """Return a figure of status.json; where that cannot be read, the same from the records that may be seen."""
         found = self.status.integer(key)
-        return self.index.ask(lambda rows: count(rows, self.alone)) if found is None else found
+        return self.index.ask(lambda rows: count(rows, self.only_agent)) if found is None else found
 
     @cached_property
     def baseline(self) -> float | None:
@@ -170,17 +170,17 @@ class RunView:
         """
         if self.status:
             return self.status.inner("best"), self.status.inner("lead")
-        wanted = query.Wanted(alone=self.alone)
+        wanted = query.Wanted(only_agent=self.only_agent)
         ranked = self.index.ask(lambda rows: query.ranked(rows, wanted, self.direction, 1))
         lead = self._measured(ranked[0].number if ranked else None)
-        return lead if self.alone else self._measured(self.best), lead
+        return lead if self.only_agent else self._measured(self.best), lead
 
     @cached_property
     def own_bests(self) -> list[tuple[str, int]]:
         """(agent, number of its own best) for each agent that has one, the best first; from status.json or the
         records, as `best_and_lead`."""
         if not self.status:
-            return self.index.ask(lambda rows: history.own_bests(rows, self.direction, self.alone))
+            return self.index.ask(lambda rows: history.own_bests(rows, self.direction, self.only_agent))
         sign = 1.0 if self.direction.better(0.0, 1.0) else -1.0
         agents = sorted(self.status.objects("agents"), key=lambda agent: sign * (agent.number("best") or 0.0))
         found = [(agent.text("name", 80), agent.integer("best_number")) for agent in agents]
@@ -261,12 +261,12 @@ class RunView:
             if number in self.ungraded:
                 what, hint = "it is not graded yet", f"`coral wait {number}` waits for it"
             raise CoralError(f"cannot {to} #{number}: {what}", hint) from None
-        visibility.check_may_see(self.alone, found, to)
+        visibility.check_may_see(self.only_agent, found, to)
         return found
 
     def attempt_or_none(self, number: int | None) -> Attempt | None:
         found = self.store.find(number)
-        return found if found is not None and visibility.may_see(self.alone, found) else None
+        return found if found is not None and visibility.may_see(self.only_agent, found) else None
 
 
 def is_seed(measured: LenientJson) -> bool:

@@ -48,15 +48,15 @@ def alone_in(layout: Layout) -> str:
     return found[1] if layout.shared_of(found[1], share=False).parent.is_dir() else ""
 
 
-def may_see(alone: str, attempt: Attempt) -> bool:
-    """Return whether the agent `alone` may see an attempt. Everybody may see the seed; if `alone` is empty, everything
-    may be seen."""
-    return not alone or attempt.agent in (alone, "")
+def may_see(only_agent: str, attempt: Attempt) -> bool:
+    """Return whether the agent `only_agent` may see an attempt. Everybody may see the seed; if `only_agent` is empty,
+    everything may be seen."""
+    return not only_agent or attempt.agent in (only_agent, "")
 
 
-def check_may_see(alone: str, attempt: Attempt, to: str) -> None:
-    """Raise CoralError if the agent `alone` may not see the attempt. `to`: what the command wants to do, for the error
-    message."""
-    if not may_see(alone, attempt):
+def check_may_see(only_agent: str, attempt: Attempt, to: str) -> None:
+    """Raise CoralError if the agent `only_agent` may not see the attempt. `to`: what the command wants to do, for the
+    error message."""
+    if not may_see(only_agent, attempt):
         hint = "agents of this run do not share: `coral log` lists what is yours"
         raise CoralError(f"cannot {to} #{attempt.number}: it is not yours", hint)

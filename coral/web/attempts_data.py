@@ -26,7 +26,7 @@ Json = dict[str, object]
 def table(view: RunView, asked: Mapping[str, str]) -> Json:
     """Return one page of the table of attempts, filtered and sorted by the parameters; each row has the value of
     `metric`, if one is given. CoralError for an unknown filter or order."""
-    wanted = Wanted(asked.get("agent", ""), _choice(Kind, asked, "kind"), asked.get("text", "")[:200], view.alone)
+    wanted = Wanted(asked.get("agent", ""), _choice(Kind, asked, "kind"), asked.get("text", "")[:200], view.only_agent)
     metric, order = _metric(asked), _choice(ListOrder, asked, "order") or ListOrder.NUMBER
     if order is ListOrder.METRIC and metric is None:
         raise CoralError("cannot sort attempts by a metric: none is named", "name one as `metric`")
@@ -112,7 +112,7 @@ def hint(view: RunView, number: int) -> Json:
 def one(view: RunView, number: int) -> Json:
     """Return all that is known of an attempt. CoralError if there is none of that number."""
     record = view.attempt(number)
-    line = view.index.with_records(lambda rows: map(Named, query.lineage(rows, number, 12, view.alone)))
+    line = view.index.with_records(lambda rows: map(Named, query.lineage(rows, number, 12, view.only_agent)))
     children = view.index.ask(lambda rows: built_on(rows, record.commit, number))
     # A trial of numbers may be graded by another rule.
     is_compared = bool(record.agent) and record.kind is not Kind.TUNE and record.epoch == view.epoch

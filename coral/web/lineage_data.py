@@ -49,7 +49,7 @@ def lineage(view: RunView, number: int | None) -> Json:
     """Return a graph of at most MOST_NODES attempts: those around attempt `number`, if given; the lines of the best and
     of the agents' own bests; then the latest attempts."""
     record = None if number is None else view.attempt(number, "show the lineage of")
-    family = FamilyTree(view.index.ask(lambda rows: history.family(rows, view.alone)), view.direction)
+    family = FamilyTree(view.index.ask(lambda rows: history.family(rows, view.only_agent)), view.direction)
     agents = view.own_bests
     chosen = _chosen(view, family, record, [number for _, number in agents[:MOST_AGENTS]])
     line = set(family.line(view.best)) if view.best is not None else set[int]()

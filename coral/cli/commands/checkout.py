@@ -47,10 +47,10 @@ def run(args: argparse.Namespace) -> int:
 def _lead(layout: Layout) -> str:
     """Return the number of the lead; for an agent that may see only its own attempts, that of its own best."""
     status = read(layout.status)
-    alone = alone_in(layout)
-    own = (agent.text("best_number") for agent in status.objects("agents") if agent.text("name") == alone)
+    only_agent = alone_in(layout)
+    own = (agent.text("best_number") for agent in status.objects("agents") if agent.text("name") == only_agent)
     if status:
-        number = next(own, "") if alone else status.inner("lead").text("number")
+        number = next(own, "") if only_agent else status.inner("lead").text("number")
     else:
         from coral.reading.run_view import RunView
 

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     views = [RunView(run_folder.named(name, args.task)) for name in args.runs]
-    if alone := next((view for view in views if view.alone), None):
+    if alone := next((view for view in views if view.only_agent), None):
         raise CoralError(f"cannot compare {alone.name}: its agents do not share", "compare runs outside of a workspace")
     concerns = check_comparable(views)
     outcomes, names = [outcome_of(view) for view in views], labels(views)

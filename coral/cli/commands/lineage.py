@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     view = RunView(run_lookup.run_of(args))
     most = args.n if args.n > 0 else None
     record = None if args.number is None else view.attempt(args.number, "show the lineage of")
-    family = FamilyTree(view.index.ask(lambda rows: history.family(rows, view.alone)), view.direction)
+    family = FamilyTree(view.index.ask(lambda rows: history.family(rows, view.only_agent)), view.direction)
     chosen = _chosen(view, family, record, most)
     if record is not None and not chosen:
         why = f"it is of epoch {record.epoch}, and this is epoch {view.epoch}"

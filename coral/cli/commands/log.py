@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     view = RunView(run_lookup.run_of(args))
     most = args.n if args.n > 0 else None
-    wanted = Wanted(args.agent or "", args.kind and Kind(args.kind), args.search or "", view.alone)
+    wanted = Wanted(args.agent or "", args.kind and Kind(args.kind), args.search or "", view.only_agent)
     if args.failures:
         if args.csv:
             raise CoralError("cannot print failures as CSV: they are groups", "use --json, or --recent --csv")
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if args.csv:
         return _print_csv(lines)
     if not lines:
-        totals = view.index.ask(lambda rows: query.totals(rows, view.alone))
+        totals = view.index.ask(lambda rows: query.totals(rows, view.only_agent))
         if totals.earlier == totals.attempts and totals.earlier and not (args.agent or args.kind or args.search):
             print(f"no attempt of this epoch yet; {_earlier(totals)}")
         else:
@@ -168,7 +168,7 @@ def _remainder(view: RunView, args: argparse.Namespace, shown: int) -> None:
     """Print what the list leaves out, how many records cannot be read, and why no more attempts will come."""
     if args.recent or args.agent or args.kind or args.search:
         return
-    totals = view.index.ask(lambda rows: query.totals(rows, view.alone))
+    totals = view.index.ask(lambda rows: query.totals(rows, view.only_agent))
     notes = []
     count = totals.attempts - totals.earlier
     if count > shown:
@@ -177,7 +177,7 @@ def _remainder(view: RunView, args: argparse.Namespace, shown: int) -> None:
         rest = f", {totals.unscored} without a score: `coral log --recent`" if totals.unscored else f": {every}"
         notes.append(f"{format.plural(count, 'attempt')} in all{rest}")
     notes += [_earlier(totals)] if totals.earlier else []
-    if totals.unreadable and not view.alone:
+    if totals.unreadable and not view.only_agent:
         notes.append(f"{format.plural(totals.unreadable, 'record')} cannot be read")
     if view.state == "stopped" and (reason := view.status.inner("reason").text("text")):
         notes.append(f"the run is over: {reason}")

@@ -133,7 +133,7 @@ def _lineage(view: RunView, attempt: Attempt) -> str:
     if attempt.kind is Kind.BASELINE:
         return ""
     found = view.index.with_records(
-        lambda rows: map(Named, query.lineage(rows, attempt.number, ANCESTORS + 2, view.alone))
+        lambda rows: map(Named, query.lineage(rows, attempt.number, ANCESTORS + 2, view.only_agent))
     )
     line = [ancestor for _, ancestor in found if ancestor.number != attempt.number and ancestor.epoch == attempt.epoch]
     shown = [

@@ -84,7 +84,7 @@ def _agent(view: RunView, named: str | None) -> str:
     own = found[1] if found is not None and found[0].root == view.layout.root.resolve() else ""
     agents = view.agents()
     agent = named or own or (agents[0] if len(agents) == 1 else "")
-    if view.alone and agent != view.alone:
+    if view.only_agent and agent != view.only_agent:
         raise CoralError(f"cannot show the transcript of {agent}: it is not yours", HINT)
     if agent not in agents:
         known = f"there are {', '.join(agents[:20])}" if agents else "this run has no agents"

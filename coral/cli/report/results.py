@@ -27,7 +27,7 @@ _FILE = re.compile(r"diff |index |--- |\+\+\+ |new file|deleted file|similarity|
 
 
 def leaderboard(view: RunView) -> Html:
-    lines = ranking(view, Wanted(alone=view.alone), TOP)
+    lines = ranking(view, Wanted(only_agent=view.only_agent), TOP)
     if not lines:
         return section("leaderboard", "Leaderboard", element("p", "No attempt has a score."))
     again = any(len(line.scores) > 1 for line in lines)
@@ -68,7 +68,7 @@ def lineage(view: RunView) -> Html | None:
     best = view.proven
     if best is None:
         return None
-    found = view.index.with_records(lambda rows: map(Named, query.lineage(rows, best, ANCESTORS, view.alone)))
+    found = view.index.with_records(lambda rows: map(Named, query.lineage(rows, best, ANCESTORS, view.only_agent)))
     line = with_scores(view, (attempt for _, attempt in found if attempt.epoch == view.epoch))
     steps = [None, *(format.delta(after.median, before.median) for before, after in pairwise(line))]
     rows = [
@@ -118,7 +118,7 @@ def _diff_line(line: str) -> Html:
 
 
 def failures(view: RunView) -> Html | None:
-    groups = view.index.ask(lambda rows: query.failures(rows, Wanted(alone=view.alone)))
+    groups = view.index.ask(lambda rows: query.failures(rows, Wanted(only_agent=view.only_agent)))
     if not groups:
         return None
     rows = [

@@ -43,7 +43,7 @@ class RunOutcome:
     @cached_property
     def attempts_of_epoch(self) -> int:
         """The number of these in the present epoch, in which the gain was made."""
-        return self.view.index.ask(partial(evals, alone=self.view.alone, of_all_epochs=False))
+        return self.view.index.ask(partial(evals, only_agent=self.view.only_agent, of_all_epochs=False))
 
     @property
     def gain_per_attempt(self) -> float | None:

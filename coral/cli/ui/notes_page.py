@@ -26,7 +26,7 @@ MORE = "coral notes --read N reads one · --all · --search TEXT · --about NAME
 
 def print_page(out: Console, knowledge: KnowledgeView, last_look: float | None) -> None:
     """Print the page. `last_look`: when the reader last looked, in seconds since the epoch; None if never."""
-    if not knowledge.view.alone:
+    if not knowledge.view.only_agent:
         print_heading(out, knowledge.view)
         out.print()
     if knowledge.synthesis is not None:

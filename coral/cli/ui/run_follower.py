@@ -55,8 +55,8 @@ class RunFollower:
             self.view = earlier  # a file that is unreadable for a moment must not blank the screen
         records = [record for record in map(self.view.attempt_or_none, self._read_events()) if record is not None]
         if not self._curve or any(record.verdict is Verdict.NEW_BEST for record in records):
-            self._curve = self.view.index.ask(lambda rows: query.curve(rows, self.view.alone))
-            self._proofs = self.view.index.ask(lambda rows: history.new_bests(rows, self.view.alone))
+            self._curve = self.view.index.ask(lambda rows: query.curve(rows, self.view.only_agent))
+            self._proofs = self.view.index.ask(lambda rows: history.new_bests(rows, self.view.only_agent))
         at = times(self.view, ((number, published) for published, number, _ in self._curve), self._clocks.get)
         self._steps = steps_of(self._curve, self._proofs, at.__getitem__)
         self.points = [(step.at, step.value) for step in self._steps]
@@ -102,7 +102,7 @@ class RunFollower:
         """Add the latest attempts from the index at the first call, and later the records that were published since."""
         if self._is_first:
             self._is_first = False
-            found = self.view.index.ask(lambda rows: history.graded(rows, self.view.alone, ATTEMPTS))
+            found = self.view.index.ask(lambda rows: history.graded(rows, self.view.only_agent, ATTEMPTS))
             at = times(self.view, ((record.number, record.published_at) for record in found), self._clocks.get)
             graded = [(at[record.number], record.score, record.agent, record.kind) for record in found]
         else:

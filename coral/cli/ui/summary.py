@@ -33,7 +33,7 @@ def summarize(layout: Layout) -> None:
     out.print()
     print_heading(out, view)
     print_warnings(out, view)
-    top = ranking(view, Wanted(alone=view.alone), BEST)
+    top = ranking(view, Wanted(only_agent=view.only_agent), BEST)
     if top:
         print_title(out, "Leaderboard")
         out.print(leaderboard(top, view, out.width))

@@ -56,7 +56,7 @@ def test_a_sample_has_each_new_best_and_an_even_choice_of_the_others() -> None:
         assert len(history.sampled(rows, 5000).records) == 1001
         own = history.sampled(rows, 5000, agent="agent-1")
         assert own.total == len(own.records) == 500
-        assert history.sampled(rows, 5000, agent="agent-1", alone="agent-2").total == 0
+        assert history.sampled(rows, 5000, agent="agent-1", only_agent="agent-2").total == 0
         assert [one.number for one in history.new_bests(rows)] == [0, 1]
 
 

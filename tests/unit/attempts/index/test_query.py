@@ -63,7 +63,7 @@ def fits(record: Attempt, wanted: Wanted) -> bool:
     return (
         (not wanted.agent or record.agent == wanted.agent)
         and (not wanted.kind or record.kind is wanted.kind)
-        and (not wanted.alone or record.agent in (wanted.alone, ""))
+        and (not wanted.only_agent or record.agent in (wanted.only_agent, ""))
         and wanted.text.casefold() in text
     )
 
@@ -73,7 +73,7 @@ WANTED = st.builds(
     agent=st.sampled_from(("", "agent-1", "agent-9", "agent-1\x00")),
     kind=st.sampled_from((None, None, *Kind)),
     text=st.one_of(TEXTS, st.sampled_from(("GAP", "strasse", "p", "%", "zebra", "e's \"", "\x1bgap", "\ud800"))),
-    alone=st.sampled_from(("", "", "agent-2")),
+    only_agent=st.sampled_from(("", "", "agent-2")),
 )
 
 
@@ -87,13 +87,13 @@ def test_every_answer_is_the_one_that_all_records_give(
         rows.execute("DROP TABLE words")
     chosen = [record for record in history if fits(record, wanted)]
     assert list(query.recent(rows, wanted)) == [record.number for record in reversed(chosen)]
-    seen = [record for record in history if fits(record, Wanted(alone=wanted.alone))]
+    seen = [record for record in history if fits(record, Wanted(only_agent=wanted.only_agent))]
     found = query.ranked(rows, wanted, direction, limit)
     if wanted.kind in (None, Kind.REAL):
         assert found == board.leaderboard(seen, direction, lambda record: fits(record, wanted))[:limit]
     for record in seen:
-        assert query.lineage(rows, record.number, 3, wanted.alone) == board.lineage(seen, record.number)[-3:]
-    assert query.curve(rows, wanted.alone) == board.curve(seen, history)
+        assert query.lineage(rows, record.number, 3, wanted.only_agent) == board.lineage(seen, record.number)[-3:]
+    assert query.curve(rows, wanted.only_agent) == board.curve(seen, history)
     for number in range(len(history)):
         assert query.measured(rows, number) == board.measured(history, number)
     numbers = range(len(history))
@@ -104,22 +104,22 @@ def test_every_answer_is_the_one_that_all_records_give(
     proofs = [record for record in history if record.verdict is Verdict.NEW_BEST]
     last = max(proofs, key=lambda record: record.order, default=None)
     assert query.best(rows) is None or last is not None
-    totals = query.totals(rows, wanted.alone)
+    totals = query.totals(rows, wanted.only_agent)
     attempts = [record for record in seen if record.kind in (Kind.REAL, Kind.TUNE)]
     now = [record for record in attempts if record.epoch == history[-1].epoch]
     assert (totals.attempts, totals.earlier) == (len(attempts), len(attempts) - len(now))
     assert totals.unscored == sum(record.score is None for record in now)
     counting = [record for record in seen if record.kind is Kind.REAL and record.verdict is not Verdict.VOID]
-    assert query.evals(rows, wanted.alone) == len(counting)
-    assert query.evals(rows, wanted.alone, 3) == sum(record.number > 3 for record in counting)
-    assert query.failed(rows, wanted.alone) == sum(record.verdict is Verdict.FAILED for record in counting)
+    assert query.evals(rows, wanted.only_agent) == len(counting)
+    assert query.evals(rows, wanted.only_agent, 3) == sum(record.number > 3 for record in counting)
+    assert query.failed(rows, wanted.only_agent) == sum(record.verdict is Verdict.FAILED for record in counting)
     scored = (record for record in board.this_epoch(history) if record.score is not None)
     groups = Counter(
         record.number if record.of is None else record.of for record in scored if record.kind is not Kind.TUNE
     )
     assert sorted(map(len, query.repeated(rows))) == sorted(count for count in groups.values() if count > 1)
     present = [record for record in counting if record.epoch == history[-1].epoch]
-    assert query.evals(rows, wanted.alone, of_all_epochs=False) == len(present)
+    assert query.evals(rows, wanted.only_agent, of_all_epochs=False) == len(present)
     rows.close()
 
 
