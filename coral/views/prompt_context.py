@@ -105,8 +105,7 @@ def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[st
     rules = in_force(rules, run)
     why = {key: f" (what {some_of(names)} used is not known)" if names else "" for key, names in unknown.items()}
     if rules.budget_attempts is not None:
-        # What the operator has set is read from the journal as a float.
-        left, most = int(max(rules.budget_attempts - fleet.run.progress.graded, 0)), int(rules.budget_attempts)
+        left, most = max(rules.budget_attempts - fleet.run.progress.graded, 0), rules.budget_attempts
         lines.append(f"{left} of {most} attempts {'is' if left == 1 else 'are'} left to the fleet")
     if rules.budget_seconds is not None:
         left_seconds = max(rules.budget_seconds - clock, 0)
@@ -119,7 +118,7 @@ def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[st
         lines += _own_budget(rules.own, fleet.agents[agent], [key for key in unknown if agent in unknown[key]])
     if rules.plateau is not None:
         since = run.progress.stagnant
-        lines.append(f"the run ends after {plural(int(rules.plateau), 'attempt')} without a new best ({since} so far)")
+        lines.append(f"the run ends after {plural(rules.plateau, 'attempt')} without a new best ({since} so far)")
     if rules.target is not None:
         lines.append(f"the run ends when the best, which is proven, reaches {rules.target:.10g}")
     partly = [key for key, names in unknown.items() if names]
@@ -137,8 +136,8 @@ def _own_budget(own: Allowance, agent: Agent, unknown: Collection[BudgetKey]) ->
     used more than is counted."""
     lines, most = [], {key: "at most " if key in unknown else "" for key in BudgetKey}
     if own.attempts is not None:
-        left = int(max(own.attempts - agent.progress.graded, 0))
-        lines.append(f"{left} of your own {int(own.attempts)} attempts {'is' if left == 1 else 'are'} left")
+        left = max(own.attempts - agent.progress.graded, 0)
+        lines.append(f"{left} of your own {own.attempts} attempts {'is' if left == 1 else 'are'} left")
     if own.money is not None:
         lines.append(f"{most[BudgetKey.MONEY]}{_money_left(agent.spent, own.money)} of your own are left")
     if own.tokens is not None:
