@@ -176,7 +176,7 @@ class Report:
             **scores_of(fleet, run_context.rules),
             "attempts": run.progress.evals,
             "grading": self._grading(fleet, grades, now),
-            "seal": run_context.level,
+            "seal": Level.NONE if run_context.config.agents.are_remote else run_context.level,
             **used_by(fleet, run_context.rules),
             "budget": budget(run_context.rules, fleet, now.run_time),
             "budgets": budgets_of(fleet, run_context.rules, now.run_time),

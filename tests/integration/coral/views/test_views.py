@@ -23,6 +23,7 @@ from coral.views.report import MAX_STATUS_SECONDS, QUIET_STATUS_SECONDS, Report
 from heartbeats.archive import beats_in
 from heartbeats.beat import SILENT_SECONDS, Beat, Status, to_dict
 from heartbeats.interval import WATCHED, WatchedLook, Watcher
+from workspace.seal import Level
 
 SILENT = 2 * QUIET_STATUS_SECONDS
 
@@ -152,6 +153,15 @@ def test_a_run_has_started_when_its_seed_was_graded(shown: Shown) -> None:
     shown.at(SILENT)
     layout = shown.manager._layout
     assert json.loads(layout.status.read_text())["started_at"] == Store(layout.attempts).read(0).published_at
+
+
+@pytest.mark.parametrize(("executor", "seal"), [("local", Level.LANDLOCK), ("ray", Level.NONE)])
+def test_a_run_with_agents_on_a_cluster_is_not_shown_as_sealed(start, executor: str, seal: Level) -> None:
+    """Nothing seals them there."""
+    agents = (f"agents.executor={executor}", "agents.ray.address=127.0.0.1:1")
+    context = replace(context_of(start(["hang"], overrides=agents, supervise=False).layout), level=Level.LANDLOCK)
+    Report(context, "").show(Fleet(), {}, on.Moment(run_time=SILENT, wall_time=""))
+    assert json.loads(context.layout.status.read_text())["seal"] == seal
 
 
 RESUMED = Reason(ReasonKind.RESUMED)
