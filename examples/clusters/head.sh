@@ -16,6 +16,10 @@ export RAY_gcs_storage=rocksdb RAY_gcs_storage_path="$folder/head"
 
 echo "the head is $address:$port. Where Coral runs:" >&2
 echo "  export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$folder/token" >&2
+# While a node of this machine waits for its head, Ray takes that for a head at the address in this file, and refuses to
+# start one. A head that does run has the port, and must be refused: it would end.
+! python3 -c "import socket; socket.create_server(('', $port))" 2>/dev/null ||
+  rm -f "${RAY_TMPDIR:-${TMPDIR:-/tmp}}/ray/ray_current_cluster"
 # No log monitor: it reads the logs of all workers ten times a second, for drivers that print them. Coral has none.
 exec ray start --head --block --node-ip-address="$address" --port="$port" --num-cpus=0 --include-dashboard=false \
   --include-log-monitor=false

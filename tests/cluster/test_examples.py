@@ -3,9 +3,11 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from ruamel.yaml import YAML
 FOLDER = Path(__file__).parents[2] / "examples" / "clusters"
 RAY = Path(sys.executable).with_name("ray")
 MARK = "CORAL_TEST_LAPTOP"
+BEGUN = "This command will now block forever"
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -102,6 +105,46 @@ def test_a_node_that_ends_while_the_next_one_begins_is_named(tmp_path):
         ("sh", tmp_path / "laptop.sh", "2"), env=env, stderr=subprocess.PIPE, text=True, timeout=20, check=False
     )
     assert (ended.returncode, "node 1 has ended:\n" in ended.stderr) == (1, True)
+
+
+@pytest.fixture
+def run_script(tmp_path):
+    """Starts a script of the examples, whose cluster and whose file about it are the test's; ends it afterwards."""
+    env = {**os.environ, "CORAL_CLUSTER": str(tmp_path / "cluster"), "PORT": "6391", MARK: str(tmp_path)}
+    env |= {"PATH": f"{RAY.parent}:{env['PATH']}", "RAY_TMPDIR": tempfile.mkdtemp(prefix="ray-", dir="/tmp")}
+    started = []
+
+    def run(name, *options):
+        path, line = tmp_path / f"{len(started)}.log", ("sh", FOLDER / name, *options)
+        with path.open("w") as log:
+            started.append(subprocess.Popen(line, env=env, stdout=log, stderr=log, start_new_session=True))
+        return started[-1], path
+
+    yield run
+    for script in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(script.pid, signal.SIGINT)
+    for script in started:
+        script.wait(120)
+    wait_until(lambda: not left(tmp_path), 180, "the end of the cluster")
+    shutil.rmtree(env["RAY_TMPDIR"])
+
+
+def test_a_head_begins_again_beside_its_nodes_and_no_second_one_does(run_script, tmp_path):
+    head, log = run_script("head.sh")
+    wait_until(lambda: BEGUN in log.read_text(), what="the head")
+    ports = ("--min-worker-port=20000", "--max-worker-port=20999")
+    node, of_node = run_script("node.sh", "127.0.0.1:6391", "--num-cpus=1", "--object-store-memory=80000000", *ports)
+    wait_until(lambda: BEGUN in of_node.read_text(), what="the node")
+    second, refusal = run_script("head.sh")
+    assert second.wait(60) == 1
+    assert "is already running" in refusal.read_text()
+    (pid,) = (pid for pid in left(tmp_path) if _program(pid).endswith(b"/gcs_server"))
+    os.kill(int(pid), signal.SIGKILL)
+    head.wait(60)
+    again, log = run_script("head.sh")
+    wait_until(lambda: BEGUN in log.read_text() or again.poll() is not None, what="the head again")
+    assert (again.poll(), node.poll()) == (None, None), log.read_text()
 
 
 @pytest.mark.parametrize("name", ["head.sh", "node.sh", "laptop.sh", "slurm.sbatch"])
