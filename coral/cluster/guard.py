@@ -30,10 +30,10 @@ TYPE_CHECKING = False  # as in typing, which nothing else of a guard needs
 if TYPE_CHECKING:
     from typing import Any
 
+ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 LARGEST = (1 << 20) + 1  # bytes of a result that are read: one more than `coral.grading.result` accepts
 LOCKS = 10  # RLIMIT_LOCKS, which `resource` does not name
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
-_ENDS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _KILL_SECONDS = 5.0
 _KIT = str(Path(__file__).parents[2])  # where graders find the modules of Coral, too
 _CALL = "import sys; sys.path.insert(0, sys.argv.pop(1)); from coral.grading.runner import wait; wait('')"
@@ -74,15 +74,15 @@ def own_identity() -> dict[str, Any]:
 
 
 def detach(folder: Path) -> None:
-    """Go on in a child of this process, which exits. The child has a session of its own, adopts orphans, and has no
-    signal blocked, and none ignored that ends or interrupts programs. It and all that it will start get the mark of the
+    """Fork; the parent exits, and the child continues. The child leads a new session and adopts orphans. It blocks no
+    signal, and ignores none of ENDING_SIGNALS. It and all processes that it starts later carry the mark of the
     folder."""
     if os.fork():
         os._exit(0)
     os.setsid()
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # Ray blocks SIGINT, and programs inherit that
-    for number in _ENDS:  # as a script ignores SIGINT for what it starts in the background, such as a node
+    for number in ENDING_SIGNALS:  # as a script ignores SIGINT for what it starts in the background, such as a node
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     with contextlib.suppress(OSError, ValueError):  # it may not be so high

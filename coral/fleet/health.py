@@ -62,7 +62,7 @@ class Trouble(StrEnum):
     SUPERVISOR_GONE = "supervisor_gone"
     STATUS_OLD = "status_old"
     NOT_RUNNING = "not_running"
-    NOT_MADE = "not_made"  # its start was cut off, or goes on
+    NOT_MADE = "not_made"  # `coral start` has not finished making it: it still works, or was killed
 
 
 UNHEALTHY = {

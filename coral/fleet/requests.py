@@ -173,9 +173,9 @@ def _acknowledge_alerts(transaction: Transaction, through: int | None) -> str:
     if not 1 <= last <= count:
         hint = f"the last one is {count}" if count else "there is none yet"
         raise CoralError(f"cannot acknowledge alert {last}: there is no such alert", hint)
-    still = tuple(number for number in run.alerts_answered if number > last)
-    transaction.set_run(alerts_acknowledged=max(before, last), alerts_answered=still)
-    new = max(last - before, 0) - (len(run.alerts_answered) - len(still))
+    still = tuple(number for number in run.alerts_settled if number > last)
+    transaction.set_run(alerts_acknowledged=max(before, last), alerts_settled=still)
+    new = max(last - before, 0) - (len(run.alerts_settled) - len(still))
     return f"{new} {'alert is' if new == 1 else 'alerts are'} acknowledged"
 
 

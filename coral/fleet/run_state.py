@@ -217,7 +217,7 @@ class Run:
     message_count: int = 0
     alert_count: int = 0
     alerts_acknowledged: int = 0  # the operator has seen all alerts up to this number
-    alerts_answered: tuple[int, ...] = ()  # later alerts of what is over: a question was answered, an agent works again
+    alerts_settled: tuple[int, ...] = ()  # later alerts whose cause is over, as that of a question by its answer
     undelivered_alerts: tuple[Alert, ...] = ()
     question_count: int = 0
     questions: tuple[Question, ...] = ()  # those that are open

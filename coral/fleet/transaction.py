@@ -74,9 +74,9 @@ class Transaction:
         self.act(Notify(id=made.id, text=text, agent=agent, reason=reason))
 
     def settle_alert(self, number: int) -> None:
-        """Acknowledge one alert: what it told of is over."""
+        """Acknowledge one alert, because its cause is over."""
         if number > self.run.alerts_acknowledged:
-            self.set_run(alerts_answered=(*self.run.alerts_answered, number))
+            self.set_run(alerts_settled=(*self.run.alerts_settled, number))
 
     # `Any`: the values of the records' fields; `replace` checks the names when it runs.
     def set_run(self, **changes: Any) -> None:

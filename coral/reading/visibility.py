@@ -49,14 +49,13 @@ def alone_in(layout: Layout) -> str:
 
 
 def may_see(only_agent: str, attempt: Attempt) -> bool:
-    """Return whether the agent `only_agent` may see an attempt. Everybody may see the seed; if `only_agent` is empty,
-    everything may be seen."""
+    """Return whether a reader may see an attempt. `only_agent`: the agent whose attempts are the only ones, beside the
+    seed, that the reader may see; empty for a reader who may see all."""
     return not only_agent or attempt.agent in (only_agent, "")
 
 
 def check_may_see(only_agent: str, attempt: Attempt, to: str) -> None:
-    """Raise CoralError if the agent `only_agent` may not see the attempt. `to`: what the command wants to do, for the
-    error message."""
+    """Raise CoralError if `may_see` returns False. `to`: the verb of the command, which the message repeats: "show"."""
     if not may_see(only_agent, attempt):
         hint = "agents of this run do not share: `coral log` lists what is yours"
         raise CoralError(f"cannot {to} #{attempt.number}: it is not yours", hint)

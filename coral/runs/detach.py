@@ -29,8 +29,8 @@ Begin = Callable[[], object]
 def detach(
     layout: Layout, overrides: tuple[str, ...] = (), config: Config | None = None, begin: Begin = lambda: None
 ) -> int:
-    """Supervise the run in a child that outlives this terminal. Returns the child's pid once it supervises;
-    `overrides`, `config` and `begin` are those of `supervise`.
+    """Supervise the run in a child process that continues when this terminal is closed. Return the pid of the child
+    once it supervises. `overrides`, `config`, `begin`: as for `supervise`.
 
     CoralError if it cannot, with the last line of its log, or with what is wrong with the disk. This process must have
     no other threads: a lock that one of them held would stay locked in the child.

@@ -278,16 +278,16 @@ def supervise(
     outlives_terminal: bool = False,
     stop: RunEnd | None = None,
 ) -> int:
-    """Hold the run's lock, call `begin`, and supervise the run in this process to its end; returns the exit code.
+    """Hold the run's lock and supervise the run in this process to its end; return the exit code.
 
     `overrides` (`budget.hours=4`) change the run's task from here on. `config`: that task, if the caller has loaded it
-    and nothing overrides it. `stop`: only end the run, for this reason. CoralError if the run cannot be supervised.
+    and nothing overrides it. `begin`: called first, under the lock. `stop`: only end the run, for this reason.
+    CoralError if the run cannot be supervised.
     """
     process.rearm_interrupts()
     with received_signals.hold() as held, hold_lock(layout.lock) as lock:
         load()
-        # A run that is only ended needs no other task.
-        change = reload.install(layout) if stop is None else None
+        change = reload.install(layout) if stop is None else None  # a run that is only ended needs no other task
         config = config if change is None else None
         if overrides:
             _change_task(layout, overrides)

@@ -76,7 +76,7 @@ def not_running(seconds: float | None) -> dict[str, Any]:
 
 
 def not_made() -> dict[str, Any]:
-    """Return the health of a run whose start was cut off, or goes on."""
+    """Return the health of a run whose `coral start` has not finished making it: it still works, or was killed."""
     return _alone(Trouble.NOT_MADE, None)
 
 

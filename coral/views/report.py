@@ -186,7 +186,7 @@ class Report:
             ],
             "alerts": [alert | {"acknowledged": is_acknowledged(alert, run)} for alert in self._alerts],
             "alerts_acknowledged": run.alerts_acknowledged,
-            "alerts_answered": list(run.alerts_answered),
+            "alerts_settled": list(run.alerts_settled),
             "questions": [
                 {
                     "number": question.number,
@@ -304,7 +304,7 @@ def number_of(id: str) -> int:
 
 
 def is_acknowledged(alert: Mapping[str, Any], run: Run) -> bool:
-    return 0 < int(alert["number"]) <= run.alerts_acknowledged or alert["number"] in run.alerts_answered
+    return 0 < int(alert["number"]) <= run.alerts_acknowledged or alert["number"] in run.alerts_settled
 
 
 def alerts_in(timeline: Path) -> list[dict[str, Any]]:

@@ -244,17 +244,17 @@ def test_the_alert_that_an_agent_has_retired_is_settled_when_it_works_again() ->
     stage = fleet()
     stage.tried(2, "ann", 1.0)
     stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
-    number, settled = stage.fleet.run.alert_count, stage.fleet.run.alerts_answered
+    number, settled = stage.fleet.run.alert_count, stage.fleet.run.alerts_settled
     assert (number, settled, stage["ann"].retired_alert, stage["ben"].retired_alert) == (1, (), 1, 0)
     stage.ask("operator", wanted("per_agent.attempts", 2), 5)
-    assert (stage.fleet.run.alerts_answered, stage["ann"].retired_alert) == ((1,), 0)
+    assert (stage.fleet.run.alerts_settled, stage["ann"].retired_alert) == ((1,), 0)
     stage.at(6, stage.heard("ann"))
     stage.tried(6, "ann", 2.0)
     stage.at(7, stage.exited("ann", Ending.INTERRUPTED))
     stage.ask("operator", on.AcknowledgeAlerts(through=None), 8)
     stage.ask("operator", wanted("per_agent.attempts", 3), 9)
     assert stage["ann"].phase is Phase.RUNNING
-    assert stage.fleet.run.alerts_answered == ()  # by then it was acknowledged
+    assert stage.fleet.run.alerts_settled == ()  # by then it was acknowledged
 
 
 def test_a_whole_number_is_one_after_a_resume_too() -> None:

@@ -45,19 +45,19 @@ def test_an_answer_acknowledges_the_alert_of_its_question_alone() -> None:
     stage.at(1, stage.asks("ben", on.RaiseAlert(text="help")))
     asked(stage, "two?", "ben")
     stage.at(2, stage.asks("operator", on.AnswerQuestion(number=2, text="no")))
-    assert (stage.fleet.run.alerts_acknowledged, stage.fleet.run.alerts_answered) == (0, (3,))
+    assert (stage.fleet.run.alerts_acknowledged, stage.fleet.run.alerts_settled) == (0, (3,))
     (line,) = stage.at(3, stage.asks("operator", on.AcknowledgeAlerts(through=2)))
     assert "2 alerts are acknowledged" in line
-    assert stage.fleet.run.alerts_answered == (3,)
+    assert stage.fleet.run.alerts_settled == (3,)
     (line,) = stage.at(3, stage.asks("operator", on.AcknowledgeAlerts(through=None)))
     assert "0 alerts are acknowledged" in line
-    assert (stage.fleet.run.alerts_acknowledged, stage.fleet.run.alerts_answered) == (3, ())
+    assert (stage.fleet.run.alerts_acknowledged, stage.fleet.run.alerts_settled) == (3, ())
     stage.at(4, stage.asks("operator", on.AnswerQuestion(number=1, text="yes")))
-    assert stage.fleet.run.alerts_answered == ()  # by then it was acknowledged
+    assert stage.fleet.run.alerts_settled == ()  # by then it was acknowledged
     asked(stage, "three?")
     stage.at(5, stage.asks("operator", on.AcknowledgeAlerts(through=None)))
     stage.at(6, stage.asks("operator", on.AnswerQuestion(number=3, text="yes")))
-    assert (stage.fleet.run.alerts_acknowledged, stage.fleet.run.alerts_answered) == (4, ())
+    assert (stage.fleet.run.alerts_acknowledged, stage.fleet.run.alerts_settled) == (4, ())
 
 
 def test_what_cannot_be_asked_or_answered_is_refused() -> None:

@@ -55,11 +55,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _alerts(layout: Layout) -> list[dict[str, Any]]:
-    """Return the latest alerts. An alert is acknowledged also if what it tells of is over."""
+    """Return the latest alerts. An alert counts as acknowledged once the operator has acknowledged it, or its cause is
+    over: its question was answered, or its agent works again."""
     status = RunView(layout).status
-    last, answered = status.integer("alerts_acknowledged") or 0, status.integers("alerts_answered")
+    last, settled = status.integer("alerts_acknowledged") or 0, status.integers("alerts_settled")
     return [
-        alert | {"acknowledged": 0 < alert["number"] <= last or alert["number"] in answered}
+        alert | {"acknowledged": 0 < alert["number"] <= last or alert["number"] in settled}
         for alert in alerts_in(layout.events)
     ]
 

@@ -146,10 +146,11 @@ def _check_changes(layout: Layout, args: argparse.Namespace, before: Config, con
     if not args.reload and (changes_scores(before, config) or changes_holdout(before, config)):
         what = f"cannot resume {layout.root.name}: {' '.join(args.overrides)} changes what scores mean"
         raise CoralError(what, "add --reload: then no new score is compared with an earlier one")
+    roster = Roster(config)
     if config.agents != before.agents:
-        Roster(config).check()
+        roster.check()
     check_unlimited(config, "resume")
-    check_enforceable(config, Roster(config), "resume")
+    check_enforceable(config, roster, "resume")
     ask_for_cost(config, layout.root.parent.parent, "resume", agreed=args.yes)
 
 

@@ -212,8 +212,8 @@ def _larger(section: str, budgets: Iterable[tuple[LenientJson, float | None]]) -
 
 
 def print_warnings(out: Console, view: RunView) -> None:
-    """Print the lines that the operator must read first. They are not broken, because the commands in them are to be
-    copied."""
+    """Print the lines that the operator must read first, each on one line of output however narrow the terminal is: a
+    line break within a command would spoil a copy of it."""
     for line in warnings(view):
         out.print(line, soft_wrap=True)
 

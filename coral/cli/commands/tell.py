@@ -28,8 +28,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_agent(view: RunView, agent: str | None, others: str = "") -> None:
-    """Raise CoralError if the run has no agent of this name. `others`: the end of the hint, for a command that is about
-    more than agents."""
+    """Raise CoralError if the run has no agent of this name. `others`: appended to the hint, by a command that also
+    takes something else than an agent."""
     agents = view.agents()
     if agent is not None and agent not in agents:
         raise CoralError(f"cannot find the agent {agent!r} in {view.name}", f"its agents: {', '.join(agents)}{others}")

@@ -61,8 +61,8 @@ def _conclusions(out: Console, view: RunView) -> None:
 
 
 def _further(out: Console, view: RunView, best: int | None) -> None:
-    """Print commands to go on with, and the run's folder: each whole, to be copied. `best`: the proven best; None if
-    nobody has beaten the seed, so that nothing can be exported."""
+    """Print the commands that an operator may want next, and the path of the run's folder, each on one line of output.
+    `best`: the number of the proven best; None if nobody has beaten the seed: then nothing can be exported."""
     print_title(out, "To look further")
     rows = [("log", "all attempts"), ("notes", "everything the agents wrote down")]
     if best:

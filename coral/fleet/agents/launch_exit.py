@@ -74,7 +74,7 @@ def on_not_started(transaction: Transaction, name: str, launch: int, detail: str
 
 
 def wait(transaction: Transaction, agent: Agent, reason: Reason, seconds: float = 0.0) -> None:
-    if agent.retired_alert:  # what that alert tells of is over
+    if agent.retired_alert:  # it works again
         transaction.settle_alert(agent.retired_alert)
         transaction.set_agent(agent.name, retired_alert=0)
     transaction.set_agent(agent.name, phase=Phase.WAITING, deadline=transaction.clock + seconds, reason=reason)

@@ -44,8 +44,9 @@ def _surprises(situation: Situation, number: int) -> list[str]:
         is_new = kind_of(trial.reason) not in known
         return [f"The grader gave no score: {trial.reason or 'no reason'}.{checked}"] if is_new else []
     words = []
-    gap, usual = _gap(trial), median([abs(_gap(other)) for other in earlier] or [0.0])
-    if abs(gap) > max(NOTABLE * max(1.0, abs(trial.expected or 0.0)), UNUSUAL * usual):
+    gap, gaps = _gap(trial), [abs(other_gap) for other in earlier if (other_gap := _gap(other)) is not None]
+    least = max(NOTABLE * max(1.0, abs(trial.expected or 0.0)), UNUSUAL * median(gaps or [0.0]))
+    if gap is not None and abs(gap) > least:
         words.append(f"The check had said {score_text(trial.expected)}: it is off by {gap:+.3g}, not the whole truth.")
     gained = gain(trial.before, trial.score, situation.direction)
     if trial.verdict == Verdict.NEW_BEST and (trial.before is None or gained > NOTABLE):
@@ -57,9 +58,9 @@ def _surprises(situation: Situation, number: int) -> list[str]:
     return words
 
 
-def _gap(trial: Trial) -> float:
-    """Return by how much the grade is above what the check said; 0 if one of them is missing."""
-    return trial.score - trial.expected if trial.score is not None and trial.expected is not None else 0.0
+def _gap(trial: Trial) -> float | None:
+    """Return the grade minus what the public check said; None if one of them is missing."""
+    return trial.score - trial.expected if trial.score is not None and trial.expected is not None else None
 
 
 def _note(situation: Situation, number: int, surprises: list[str]) -> WriteNote:

@@ -105,8 +105,9 @@ class SurrogateSearch:
         return self.squares / max(1, self.freedom)
 
     def _step(self, fit: Fit) -> None:
-        """Move the centre to the minimum of the fit; back again if it is measured far above what the fit says, or above
-        the centre before: a linear fit of a wide box puts that too high."""
+        """Move the centre to the minimum of the fit. Undo this if the merit that is measured there is far above the
+        merit that the fit predicts, or above the one measured at the former centre. The second happens where only a
+        linear function can be fitted: in a wide box its value at the centre is far too high."""
         before, expected = self.centre, fit.merit - fit.gain
         self.centre = before + self.width * fit.step
         evaluated, mean = self._repeat(REPEATS)

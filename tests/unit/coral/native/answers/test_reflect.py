@@ -78,7 +78,9 @@ def test_a_check_that_is_always_off_surprises_once():
     off = [trial(number, "rows", 1.25, 1.2, expected=1.2 + 0.01 * (-1) ** number) for number in range(3, 8)]
     first, usual = situation(off[0]), situation(*off, trial(9, "rows", 1.25, 1.2, expected=1.22), reflected=7)
     much = situation(*off, trial(9, "rows", 1.25, 1.2, expected=1.24), reflected=7)
-    assert [len(notes(reflect(shown))) for shown in (first, usual, much)] == [1, 0, 1]
+    failed = [trial(number, "rows", 1.25, None, reason="row 7 overlaps", expected=1.2) for number in range(10, 20)]
+    after = situation(*off, *failed, trial(20, "rows", 1.25, 1.2, expected=1.22), reflected=19)
+    assert [len(notes(reflect(shown))) for shown in (first, usual, much, after)] == [1, 0, 1, 0]
 
 
 def test_a_gain_by_what_had_never_gained_is_a_surprise():
