@@ -12,7 +12,6 @@ from coral.native.answers.answer import answer
 from coral.native.calls import Say, Search, Submit
 from coral.native.format import score_text
 from coral.native.options import LLM, SEARCH
-from coral.native.own_code import find_own
 from coral.native.search.choose_family import choose_family, choose_start
 from coral.native.search.hand_over import is_tuned, report
 from coral.native.situation import (
@@ -26,6 +25,7 @@ from coral.native.situation import (
     ResultReceived,
     Situation,
 )
+from coral.own_code import find_own
 
 
 class Brain(Protocol):
@@ -99,7 +99,7 @@ def find_brain(name: str) -> type[Brain]:
         return SearchBrain
     if ":" not in name:
         raise ValueError(f"brain must be {SEARCH} or {LLM}, or module:Class of your own; got {name!r}")
-    brain = find_own(name)
+    brain = find_own("brain", name)
     if not isinstance(brain, type) or not callable(getattr(brain, "reason", None)):
-        raise ValueError(f"cannot use {name}: it is no class with a method `reason`")
+        raise ValueError(f"cannot use the brain {name!r}: it is no class with a method `reason`")
     return brain

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
 from attempts.files import expanded
 from coral.errors import CoralError
+from coral.own_code import find_own, in_words
 from coral.runtimes.model import Runtime
 
 T = TypeVar("T")
@@ -37,25 +37,24 @@ def find(name: str, options: Mapping[str, object]) -> Runtime:
 
     CoralError if there is none. The options are not checked: `check` of the runtime says what is wrong with them.
     """
-    module, colon, attribute = RUNTIMES.get(name, name).partition(":")
-    if not colon:
-        raise CoralError(f"cannot use the runtime {name!r}: there is none of that name", _known(name))
+    spec, problem = RUNTIMES.get(name, name), f"cannot use the runtime {name!r}"
+    if ":" not in spec:
+        raise CoralError(f"{problem}: there is none of that name", _known(name))
     try:
-        factory = getattr(import_module(module), attribute)
-    except (ImportError, SyntaxError, ValueError, AttributeError) as error:
-        hint = "a runtime of your own is module.path:object, installed or on PYTHONPATH"
-        raise CoralError(f"cannot use the runtime {name!r}: {error}", hint) from error
+        factory = find_own("runtime", spec)
+    except ValueError as error:
+        raise CoralError(str(error), "a runtime of your own is module.path:object") from error
     if not callable(factory):
-        raise CoralError(f"cannot use the runtime {name!r}: {attribute} cannot be called", "it takes the options")
+        raise CoralError(f"{problem}: {spec.partition(':')[2]} cannot be called", "it takes the options")
     hint = "coral.runtimes.model.Runtime says what a runtime has"
     if missing := sorted(getattr(factory, "__abstractmethods__", ())):
-        raise CoralError(f"cannot use the runtime {name!r}: it has no {', '.join(missing)}", hint)
+        raise CoralError(f"{problem}: it has no {', '.join(missing)}", hint)
     try:
         runtime = factory(options)
-    except TypeError as error:
-        raise CoralError(f"cannot use the runtime {name!r}: {error}", "it takes the options, a mapping") from error
+    except Exception as error:  # it may not be our code
+        raise CoralError(f"{problem}: {in_words(error)}", "it is called with the options, a mapping") from error
     if not isinstance(runtime, Runtime):
-        raise CoralError(f"cannot use the runtime {name!r}: it is no subclass of Runtime", hint)
+        raise CoralError(f"{problem}: it is no subclass of Runtime", hint)
     return runtime
 
 

@@ -78,7 +78,7 @@ _PLACES = {
     "integration/coral/cli/commands/test_alerts": ["coral.cli.commands: notify"],
     "integration/coral/cli/commands/test_questions": ["coral.cli.commands: alert answer ask"],
     "integration/coral/notify and unit/coral/config/test_load": ["coral.config: alerts section"],
-    "integration/coral/native/llm/test_own": ["coral.native: own_code"],
+    "integration/coral/native/llm/test_own": ["coral: own_code"],
     "integration/coral/native/llm/test_agent drives the whole loop": [
         "coral.native.llm: outer",
         "coral.native.llm.tools: base commands files knowledge memory submit",

@@ -10,8 +10,8 @@ from coral.native.llm import gates
 from coral.native.llm.conversation import ToolCall
 from coral.native.llm.gates import SHIPPED, Decision, Gate, GateSignal, RefusedCall
 from coral.native.llm.workbench import Workbench
-from coral.native.own_code import find_own
 from coral.native.tool_error import ToolError
+from coral.own_code import find_own
 
 if TYPE_CHECKING:
     from coral.native.llm.tools.base import AgentTool
@@ -24,20 +24,20 @@ def own_tools(specs: Sequence[str]) -> list[type[AgentTool]]:
 
     found = []
     for spec in specs:
-        tool = find_own(spec)
+        tool = find_own("tool", spec)
         if not (
             isinstance(tool, type) and issubclass(tool, AgentTool) and isinstance(getattr(tool, "name", None), str)
         ):
-            raise ValueError(f"cannot use {spec}: it is no subclass of AgentTool with a name")
+            raise ValueError(f"cannot use the tool {spec!r}: it is no subclass of AgentTool with a name")
         found.append(tool)
     return found
 
 
 def own_gates(specs: Iterable[str]) -> tuple[Gate, ...]:
     """Return the shipped gates, and after them the task's own. ValueError if one cannot be used."""
-    found = [find_own(spec) for spec in specs]
+    found = [find_own("gate", spec) for spec in specs]
     if strange := [spec for spec, gate in zip(specs, found, strict=True) if not callable(gate)]:
-        raise ValueError(f"cannot use {strange[0]}: it is no function")
+        raise ValueError(f"cannot use the gate {strange[0]!r}: it is no function")
     return (*SHIPPED, *(gate for gate in found if callable(gate)))
 
 

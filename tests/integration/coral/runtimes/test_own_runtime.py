@@ -91,9 +91,14 @@ def test_the_documented_runtime_reads_and_judges_as_documented(own: Path) -> Non
         ("my_runtime:Other", "cannot use the runtime 'my_runtime:Other'"),
         ("no_such_module:X", "No module named 'no_such_module'"),
         ("my_runtime:json", "json cannot be called"),
+        ("raising:X", "KeyError: 'HOME_OF_MINE'"),
+        ("my_runtime:MyAgent.__init__", "TypeError: "),
+        ("picky:X", "cannot use the runtime 'picky:X': KeyError: 'program': it is called with the options"),
     ],
 )
 def test_a_runtime_that_cannot_be_used_is_refused_with_a_reason(own: Path, name: str, said: str) -> None:
+    (own.parent / "modules" / "raising.py").write_text("import os\nos.environ['HOME_OF_MINE']\n")
+    (own.parent / "modules" / "picky.py").write_text("def X(options):\n    return options['program']\n")
     (problem,) = registry.check(name, {})
     assert said in problem
 

@@ -61,7 +61,7 @@ def test_what_is_no_tool_or_gate_is_refused(own: Path) -> None:
         ("own.units:__doc__", "it is no function"),
         ("own.nothing:x", "or on PYTHONPATH"),
         ("own.broken:x", "name 'y' is not defined"),
-        ("own.ends:x", "or on PYTHONPATH"),
+        ("own.ends:x", "cannot use the gate 'own.ends:x': SystemExit"),
     ):
         with pytest.raises(ValueError, match=words):
             own_gates([spec])
