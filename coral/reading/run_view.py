@@ -101,6 +101,13 @@ class RunView:
         agent, which cannot see the journal."""
         return not self.is_open or self.layout.journal.exists() or self.store.witness(0) is not None
 
+    @cached_property
+    def maker(self) -> int | None:
+        """The pid of the process that still makes the run; None if there is none."""
+        from coral.supervisor.lock import holder
+
+        return holder(self.layout.making) if self.is_open and not self.is_made else None
+
     @property
     def task(self) -> str:
         return self.status.text("task") or self.layout.root.parent.name

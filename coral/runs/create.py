@@ -27,6 +27,7 @@ from coral.grading.venv import make as make_venv, note, venv_of
 from coral.processes import cgroup, received_signals
 from coral.processes.launch_tags import tag_of_one
 from coral.processes.prestarted import PrestartedInterpreter
+from coral.supervisor.lock import hold_lock
 from coral.supervisor.workers import WorkerPool
 from workspace import git, hub, owner
 from workspace.cancellation import CancelToken
@@ -59,7 +60,10 @@ def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], obj
             hint = "see workspace.runs in task.yaml"
             raise CoralError(f"cannot make a run in {runs}: {error.strerror}", hint) from error
         try:
-            _fill(layout, config, roster, level, say, meanwhile)
+            with received_signals.let_through():
+                create(layout, tuple(roster))
+            with hold_lock(layout.making):
+                _fill(layout, config, roster, level, say, meanwhile)
         except BaseException as error:
             remove_run(layout)
             if not (full := is_disk_problem(error)) and not isinstance(error, OSError):
@@ -81,7 +85,6 @@ def _fill(
     layout: Layout, config: Config, roster: Roster, level: Level, say: Say, meanwhile: Callable[[], object]
 ) -> None:
     with received_signals.let_through():  # these steps create only files, which are removed with the run
-        create(layout, tuple(roster))
         layout.task_file.write_text(config.text, encoding="utf-8")
         shutil.copyfile(config.path, layout.task_source)
         copy_grader_files(config.grader, config.folder, layout.grader)

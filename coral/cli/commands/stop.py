@@ -46,12 +46,15 @@ def run(args: argparse.Namespace) -> int:
         args.timeout = math.inf if args.after_grades else LONGEST
     layout, begun = run_lookup.run_of(args), time.monotonic()
     name = layout.root.name
-    pid = RunView(layout).supervisor
+    view = RunView(layout)
+    pid = view.supervisor
+    if pid is None and view.maker and not _end_maker(layout, view.maker, args.timeout):
+        raise CoralError(f"process {view.maker}, which still makes {name}, does not end", "its `coral start` says why")
     if pid is None and _has_ended(layout):
         if args.json:
             _print_data(name, 0.0, stopped=True)
         else:
-            print(f"{name} is not running")
+            print(f"{name} {'is not running' if view.maker is None else 'was not made yet; nothing of it is left'}")
         return 0
     supervisor = identify(pid) if pid else None
     end = _leave if args.keep_agents else _drain if args.after_grades else _stop
@@ -126,6 +129,17 @@ def _drain(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
         if RunView(layout).supervisor is None:
             return _has_ended(layout)
     return False
+
+
+def _end_maker(layout: Layout, pid: int, timeout: float) -> bool:
+    """End the `coral start` that still makes the run, which removes what it has made; return whether it has ended in
+    time."""
+    from coral.processes.process import end_supervisor
+    from coral.supervisor.lock import holder
+
+    print(f"ending the `coral start` that makes {layout.root.name} ...", file=sys.stderr)
+    end_supervisor(pid)
+    return any(holder(layout.making) is None for _ in send_request.pauses(timeout))
 
 
 def _await_exit(supervisor: Identity) -> None:

@@ -125,8 +125,11 @@ def origin(run: Layout) -> Path | None:
 
 def unmade(run: Layout) -> tuple[str, str]:
     """Return what is wrong with a run that was not made to its end, and what to do about it."""
-    hint = f"unless its `coral start` is still at it, remove {run.root}; `coral start` makes another run"
-    return "it was never made to its end", hint
+    from coral.supervisor.lock import holder
+
+    if (pid := holder(run.making)) is not None:
+        return f"process {pid} is still making it", f"wait for its `coral start`, or end that: {command('stop', run)}"
+    return "it was never made to its end", f"remove {run.root}; `coral start` makes another run"
 
 
 def program() -> str:

@@ -44,7 +44,8 @@ def test_an_operator_alerts_and_does_not_ask(start: Callable[..., Run]) -> None:
     run = start(["hang"])
     where = ("--run", str(run.layout.root))
     assert coral_process("alert", "the power goes at noon", *where).returncode == 0
-    assert [event["text"] for event in run.events("alert")] == ["the power goes at noon"]
+    (event,) = wait_until(lambda: run.events("alert"), what="the alert in the timeline, which follows its answer")
+    assert event["text"] == "the power goes at noon"
     assert coral_process("alert", " ", *where).returncode == 1
     asked = coral_process("ask", "who am I?", cwd=run.layout.root)
     assert (asked.returncode, "is not an agent's workspace" in asked.stderr) == (1, True)
