@@ -12,7 +12,7 @@ from attempts.record import IMPROVED, Attempt, Direction, Verdict
 from coral.native.calls import Remember, Say, WriteNote, WriteSkill
 from coral.native.format import attempt_list, score_text
 from coral.native.memory import KnownAttempts
-from coral.native.search.bandit import gain, is_win
+from coral.native.search.bandit import is_win
 from coral.native.search.families import FAMILIES, parse_title
 from coral.native.shared_skills import WHERE_IT_PAYS, SearchSkill
 from coral.native.situation import Call, Situation
@@ -60,7 +60,7 @@ def evidence_by_family(known: KnownAttempts, direction: Direction) -> Evidence:
         evidence = out.setdefault(family, FamilyEvidence())
         evidence.tries.append(attempt)
         # An agent's best also improves when it starts from another's better attempt and ends where it began.
-        gained = start is None or is_win(gain(start.score, attempt.score, direction), start.score)
+        gained = start is None or is_win(start.score, attempt.score, direction)
         if attempt.verdict in IMPROVED and gained:
             evidence.wins.append(attempt)
     return dict(sorted(out.items(), key=lambda item: (-len(item[1].wins), -len(item[1].tries), item[0])))

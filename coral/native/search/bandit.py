@@ -26,9 +26,9 @@ def gain(before: float | None, after: float | None, direction: Direction) -> flo
     return after - before if direction is Direction.MAXIMIZE else before - after
 
 
-def is_win(gained: float, before: float | None) -> bool:
-    """Return whether a gain is more than the rounding of the last digits."""
-    return gained > ROUNDING * max(1.0, abs(before or 0.0))
+def is_win(before: float | None, after: float | None, direction: Direction) -> bool:
+    """Return whether `after` is better by more than the rounding of the last digits."""
+    return gain(before, after, direction) > ROUNDING * max(1.0, abs(before or 0.0))
 
 
 def counts_of(trials: Iterable[Trial], direction: Direction, seed: int | None = None) -> Counts:
@@ -36,7 +36,7 @@ def counts_of(trials: Iterable[Trial], direction: Direction, seed: int | None = 
     seed, the attempt with that number, is left out: nearly any search gains there."""
     counts: dict[str, tuple[float, float]] = {}
     for trial in trials:
-        won = is_win(gain(trial.before, trial.score, direction), trial.before)
+        won = is_win(trial.before, trial.score, direction)
         if trial.verdict != Verdict.VOID and not (won and trial.start in (None, seed)):
             tries, wins = counts.get(trial.family, (0.0, 0.0))
             counts[trial.family] = (tries * DECAY + 1.0, wins * DECAY + won)

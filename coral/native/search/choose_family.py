@@ -1,14 +1,16 @@
 """Chooses the next search: a family of moves by what has gained, and the attempt to start from by its score."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isclose, nan
 from random import Random
+from statistics import fmean
 from typing import Self
 
 from attempts.record import IMPROVED, Attempt, Direction, Verdict
-from coral.native.search.bandit import counts_of, expected, gain, is_win, sample_family
-from coral.native.search.families import FAMILIES, FIRST, LOCAL, SCATTER, parse_title
+from coral.native.search.bandit import ROUNDING, counts_of, expected, gain, sample_family
+from coral.native.search.families import FIRST, KINDS, LOCAL, SCATTER, parse_title
 from coral.native.search.hand_over import start_from
 from coral.native.situation import Situation
 from workspace.claims import claims_of
@@ -27,65 +29,55 @@ def choose_family(situation: Situation, random: Random) -> str:
     """Choose a family: the one that a redirect has decided on, in the first attempts those of `_first_families`, then
     by Thompson sampling."""
     memory = situation.memory
-    families: Sequence[str] = situation.families
-    if memory.redirected.family in families:
+    if memory.redirected.family in situation.families:
         return memory.redirected.family
     compared = compare_kinds(situation.known.all, situation.direction)
-    first = _first_families(situation)[len(memory.trials) :] if not (memory.trials and compared) else ()
-    for family in first:
-        if family in families:
-            return family
-    kinds = sorted({FAMILIES[name].kind for name in families})
-    kind = _choose_kind(kinds, situation, compared, random)
+    first = _first_families(situation)[len(memory.trials) :]
+    if first and not (memory.trials and compared):
+        return first[0]
+    kind = _choose_kind(situation, compared, random)
     if kind == LOCAL and _is_basin_exhausted(situation) and random.random() < ANEW:
         return SCATTER
-    families = [name for name in families if FAMILIES[name].kind == kind]
     shared = situation.skill.counts if situation.skill is not None else {}
     own = counts_of(memory.trials, situation.direction, situation.known.seed)
-    return sample_family(families or situation.families, own, shared, random)
+    return sample_family([name for name in situation.families if KINDS[name] == kind], own, shared, random)
 
 
 Compared = dict[str, tuple[float, int]]
 
 
-def _fruitless(situation: Situation) -> dict[str, float]:
-    """Return the losses of each kind that no comparison shows: one for each own trial that led to no attempt, and if
-    there are no constraints a part of one for each of the fleet's latest attempts that gained nothing. With constraints
-    a local search that gains nothing is no reason for another kind."""
-    losses = dict.fromkeys((family.kind for family in FAMILIES.values()), 0.0)
-    latest = situation.known.all[-COMPARED:] if situation.constraints == 0 else ()
+def _fruitless(situation: Situation) -> list[tuple[str, float]]:
+    """Return the losses that no comparison shows, each with its family: one for each own trial that led to no attempt,
+    and if there are no constraints a part of one for each of the fleet's latest attempts that gained nothing. With
+    constraints a local search that gains nothing is no reason for another kind."""
+    latest = situation.known.all[-COMPARED:] if situation.constraints == 0 else []
     failed = [attempt for attempt in latest if attempt.verdict not in (*IMPROVED, Verdict.VOID)]
-    weights = [(trial.family, 1.0) for trial in situation.memory.trials if trial.number is None]
-    weights += [(parse_title(attempt.title)[0], FRUITLESS) for attempt in failed]
-    for family, weight in weights:
-        if family in FAMILIES:
-            losses[FAMILIES[family].kind] += weight
-    return losses
+    losses = [(trial.family, 1.0) for trial in situation.memory.trials if trial.number is None]
+    return losses + [(parse_title(attempt.title)[0], FRUITLESS) for attempt in failed]
 
 
 def _is_basin_exhausted(situation: Situation) -> bool:
     """Return whether the last local search gained next to nothing, and none of its points can break a constraint: a
     random point would."""
-    if situation.constraints != 0 or SCATTER not in situation.families:
+    local = [trial for trial in situation.memory.trials if trial.score is not None and KINDS.get(trial.family) == LOCAL]
+    if situation.constraints != 0 or SCATTER not in situation.families or not local:
         return False
-    for trial in reversed(situation.memory.trials):
-        if trial.score is not None and trial.family in FAMILIES and FAMILIES[trial.family].kind == LOCAL:
-            gained, size = gain(trial.before, trial.score, situation.direction), abs(trial.before or 0.0)
-            return gained <= EXHAUSTED * max(1.0, size) and gained <= LITTLE * size
-    return False
+    gained, size = gain(local[-1].before, local[-1].score, situation.direction), abs(local[-1].before or 0.0)
+    return gained <= EXHAUSTED * max(1.0, size) and gained <= LITTLE * size
 
 
-def _choose_kind(kinds: Sequence[str], situation: Situation, compared: Compared, random: Random) -> str:
+def _choose_kind(situation: Situation, compared: Compared, random: Random) -> str:
     """Choose a kind of families by how the kinds compare, for a rough problem is rough for all families that descend.
     If there are constraints, the kind that follows them is preferred until it loses. Fruitless tries are losses."""
     doubt, fruitless = CONSTRAINED if situation.constraints else 1.0, _fruitless(situation)
 
     def draw(kind: str) -> float:
         wins, tries = compared.get(kind, (0.0, 0))
+        losses = tries - wins + sum(weight for family, weight in fruitless if KINDS.get(family) == kind)
         prior = 2.0 - doubt if kind == LOCAL else doubt
-        return random.betavariate(prior + wins, 2.0 - prior + tries - wins + fruitless[kind])
+        return random.betavariate(prior + wins, 2.0 - prior + losses)
 
-    return max(kinds, key=draw, default="")
+    return max(sorted({KINDS[name] for name in situation.families}), key=draw)
 
 
 def compare_kinds(attempts: Sequence[Attempt], direction: Direction) -> Compared:
@@ -93,50 +85,44 @@ def compare_kinds(attempts: Sequence[Attempt], direction: Direction) -> Compared
     the shares of these comparisons that they win. Two can be compared if they began at the same attempt, or if the one
     that reached more did not begin better. Of two that gained nothing, the one that stayed nearer to its start is not
     the better one."""
-    scores = {attempt.number: attempt.score for attempt in attempts if attempt.score is not None}
+    worth = {attempt.number: gain(0.0, attempt.score, direction) for attempt in attempts if attempt.score is not None}
     tried = list[_Tried]()
     for attempt in attempts[-COMPARED:]:
         family, start = parse_title(attempt.title)
-        if family and attempt.score is not None:
-            before, reached = scores.get(start), attempt.score
-            if before is not None and direction.better(before, reached):
-                reached = before
-            tried.append(_Tried(FAMILIES[family].kind, start, before, reached))
-    compared: dict[str, tuple[float, int]] = {}
+        if family and attempt.number in worth:
+            before = worth.get(start, nan)
+            tried.append(_Tried(KINDS[family], start, before, max(worth[attempt.number], before)))
+    shares = defaultdict[str, list[float]](list)
     for tried_attempt in tried:
-        rivals = [other for other in tried if tried_attempt.can_be_compared(other, direction)]
-        won = [direction.better(tried_attempt.reached, rival.reached) for rival in rivals]
+        won = [tried_attempt.reached > other.reached for other in tried if tried_attempt.can_be_compared(other)]
         if won:
-            wins, tries = compared.get(tried_attempt.kind, (0.0, 0))
-            compared[tried_attempt.kind] = wins + sum(won) / len(won), tries + 1
-    return compared
+            shares[tried_attempt.kind].append(fmean(won))
+    return {kind: (sum(won), len(won)) for kind, won in shares.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """An attempt of a kind. `before`: the score of its start, None if that is not known; `reached`: the better of the
-    two scores."""
+    """An attempt of a kind. `before`: the score of its start, NaN if that is not known; `reached`: the better of the
+    two scores. Of both the sign is such that the higher one is better."""
 
     kind: str
     start: int
-    before: float | None
+    before: float
     reached: float
 
-    def can_be_compared(self, other: Self, direction: Direction) -> bool:
-        gained = gain(other.reached, self.reached, direction)
-        if self.kind == other.kind or not is_win(abs(gained), self.reached):
+    def can_be_compared(self, other: Self) -> bool:
+        if self.kind == other.kind or isclose(self.reached, other.reached, rel_tol=ROUNDING, abs_tol=ROUNDING):
             return False
-        known = self.before is not None and other.before is not None
-        return self.start == other.start or (known and gain(other.before, self.before, direction) * gained <= 0.0)
+        began_better = self.before - other.before
+        return self.start == other.start or began_better * (self.reached - other.reached) <= 0.0
 
 
-def _first_families(situation: Situation) -> tuple[str, ...]:
+def _first_families(situation: Situation) -> list[str]:
     """Return the families that an agent begins with: descent; if there are no constraints, one family of each kind, in
     reverse order for every second agent, so that the fleet learns from the same start which kind gains. Once that is
     known, no agent tries the rest."""
-    if situation.constraints != 0:
-        return ("descent",)
-    first = tuple(name for name in FIRST if name in situation.families)
+    names = FIRST if situation.constraints == 0 else ("descent",)
+    first = [name for name in names if name in situation.families]
     return first[::-1] if is_every_second(situation.agent) else first
 
 

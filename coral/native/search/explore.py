@@ -19,7 +19,7 @@ from coral.native.memory import AgentMemory, Candidate, Trial
 from coral.native.options import Options
 from coral.native.output import Output
 from coral.native.run_view import AgentRunView
-from coral.native.search.bandit import gain, is_win
+from coral.native.search.bandit import is_win
 from coral.native.search.choose_family import is_every_second
 from coral.native.search.families import EVOLUTION, FAMILIES, format_title, suitable_families
 from coral.native.search.insight import findings
@@ -224,8 +224,8 @@ class Explorer:
         """Keep the best candidate of a running episode in memory, and now and then on disk, if it is feasible and
         better than the start by more than rounding."""
         score = best.measurement.score
-        won = is_win(gain(trial.before, score, self.run_view.direction), trial.before)
-        if not best.measurement.feasible or (trial.before is not None and not won):
+        is_better = trial.before is None or is_win(trial.before, score, self.run_view.direction)
+        if not best.measurement.feasible or not is_better:
             return
         self._candidate(space, best.point, replace(trial, expected=score))
         if time.monotonic() - self._saved_at > SAVE_SECONDS:

@@ -56,6 +56,7 @@ _ALL = (
 )
 
 FAMILIES = {family.name: family for family in _ALL}
+KINDS = {family.name: family.kind for family in _ALL}
 _TITLE = re.compile(r"(?P<family>[a-z]+) from #(?P<start>\d{1,9})\b")
 
 
@@ -63,15 +64,14 @@ def suitable_families(space: SearchSpace, *, others: bool, check: bool) -> list[
     """Return the families for these files. Where no variable is real, tabu search and annealing do best what the local
     families do as well."""
     suitable = [family for family in _ALL if family.suits(space, others=others, check=check)]
-    if not space.reals and any(family.kind != LOCAL for family in suitable):
-        suitable = [family for family in suitable if family.kind != LOCAL]
-    return [family.name for family in suitable]
+    best = [family for family in suitable if family.kind != LOCAL] if not space.reals else []
+    return [family.name for family in best or suitable]
 
 
 def hops(space: SearchSpace) -> list[Family]:
     """Return the families whose move leads from a local optimum to one nearby."""
-    near = [family for family in _ALL if family.move is not None and not family.others and family.name != SCATTER]
-    return [family for family in near if family.suits(space, others=False, check=True)]
+    suitable = [family for family in _ALL if family.suits(space, others=False, check=True)]
+    return [family for family in suitable if family.move is not None and family.name != SCATTER]
 
 
 def format_title(family: str, start: int | None) -> str:

@@ -9,7 +9,7 @@ from random import Random
 
 from attempts.record import Direction, Verdict
 from coral.native.memory import Trial
-from coral.native.search.bandit import gain, is_win
+from coral.native.search.bandit import is_win
 from coral.native.search.families import FAMILIES
 from coral.native.search.numeric.moves import MoveContext
 from coral.native.search.numeric.problem import OptimizationProblem
@@ -54,7 +54,7 @@ def next_step(
     step, failed = FIRST_STEP, None
     for trial in trials:
         if trial.family == family:
-            won = is_win(gain(trial.before, trial.score, direction), trial.before)
+            won = is_win(trial.before, trial.score, direction)
             if trial.step and trial.number is not None and trial.verdict != Verdict.VOID:
                 step = min(LARGEST_STEP, max(SMALLEST_STEP, trial.step * (GROW if won else SHRINK)))
             if trial.start == start:

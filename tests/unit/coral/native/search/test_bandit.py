@@ -41,5 +41,7 @@ def test_a_gain_has_the_direction_of_the_task_and_rounding_is_no_win():
     assert gain(1.0, 1.5, Direction.MINIMIZE) == -0.5
     assert gain(1.0, 1.5, Direction.MAXIMIZE) == 0.5
     assert gain(None, 1.5, Direction.MAXIMIZE) == 0.0
-    assert is_win(1e-6, 2.0)
-    assert not is_win(1e-10, 2.0)
+    assert is_win(2.0, 2.0 + 1e-6, Direction.MAXIMIZE)
+    assert not is_win(2.0, 2.0 - 1e-6, Direction.MAXIMIZE)
+    assert not is_win(2.0, 2.0 - 1e-10, Direction.MINIMIZE)
+    assert not is_win(None, 2.0, Direction.MAXIMIZE)
