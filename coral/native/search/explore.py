@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -84,11 +84,9 @@ class Explorer:
 
     def families(self) -> tuple[str, ...]:
         """Return the families that can change the files as they are; none if nothing can be varied."""
-        try:
-            space = self._space()
-        except ToolError:
-            return ()
-        return tuple(suitable_families(space, others=bool(self._others()), check=bool(self.check)))
+        with suppress(ToolError):
+            return tuple(suitable_families(self._space(), others=bool(self._others()), check=bool(self.check)))
+        return ()
 
     def findings(self) -> tuple[str, tuple[str, ...]]:
         """Return what the fleet's best changes in the seed, and what it and the new bests show of the problem if there
@@ -97,27 +95,23 @@ class Explorer:
         best, change = known.leader(self.run_view.direction), ""
         if best is None or not best.agent:
             return "", ()
-        try:
+        with suppress(ToolError, CheckBroken, TimeUp):
             space = self._space()
             seed, at = self._point(space, known.best.get("")), self._point(space, best)
             change = space.describe_change(seed, at) if seed is not None and at is not None else ""
-            if at is None or not self.check:
-                return change, ()
-            bests = [attempt for attempt in known.recent if attempt.verdict == Verdict.NEW_BEST][-BESTS:]
-            problem = self._problem(space)
-            problem.deadline = time.monotonic() + FINDING_SECONDS
-            return change, tuple(findings(problem, at, seed, self._points(space, bests)))
-        except (ToolError, CheckBroken, TimeUp):
-            return change, ()
+            if at is not None and self.check:
+                bests = [attempt for attempt in known.recent if attempt.verdict == Verdict.NEW_BEST][-BESTS:]
+                problem = self._problem(space)
+                problem.deadline = time.monotonic() + FINDING_SECONDS
+                return change, tuple(findings(problem, at, seed, self._points(space, bests)))
+        return change, ()
 
     def constraints(self) -> int | None:
         """Return how many constraints the check reports for the files as they are; None if it gives no result."""
         if self._constraints is None and self.check:
-            try:
+            with suppress(CheckBroken, ToolError):  # a search will say so
                 measured = self._the_check(self._space()).measure([{}])[0]
-            except (CheckBroken, ToolError):  # a search will say so
-                return None
-            self._constraints = None if measured.error else len(measured.slack)
+                self._constraints = None if measured.error else len(measured.slack)
         return self._constraints
 
     def _the_check(self, space: SearchSpace) -> PublicCheck:
@@ -141,16 +135,14 @@ class Explorer:
         memory = self.snapshots.memory
         start = memory.known.find(call.start)
         space = self._space() if start is None else self._start_from(start, call.family)
-        others = self._points(space, self._others())
         number, score = (start.number, start.score) if start is not None else (None, None)
         trial = Trial(title=format_title(call.family, number), family=call.family, start=number, before=score)
         self.output.beat("search", f"{trial.title}: {call.why}", 0.0)
         random = Random(f"{self.seed}/{memory.session}/{memory.episodes}")
         self.snapshots.memory = replace(memory, episodes=memory.episodes + 1)
-        if not self.check:
-            return self._search_without_check(space, others, trial, random)
+        search = self._search_by_check if self.check else self._search_without_check
         try:
-            return self._search_by_check(space, others, trial, random)
+            return CandidateFound(self._candidate(space, *search(space, trial, random)))
         except CheckBroken as problem:
             self.check = ""
             raise ToolError(f"the public check is of no use, I go on without it: {problem}") from problem
@@ -164,14 +156,11 @@ class Explorer:
         if self._public_check is not None:
             self._public_check.kill()
 
-    def _search_by_check(
-        self, space: SearchSpace, others: list[Vector], trial: Trial, random: Random
-    ) -> CandidateFound:
+    def _search_by_check(self, space: SearchSpace, trial: Trial, random: Random) -> tuple[Vector, Trial]:
         from coral.native.search.episode import Episode, evolvable
 
         memory = self.snapshots.memory
         problem, program = self._problem(space), self._copied
-        chain = space.vector(held) if (held := memory.chain_from(trial.family, trial.start)) else None
         kept = self.run_view.state / f"evolution-{memory.known.epoch}"
         self._saved_at, evolution = 0.0, None
         with one_thread():  # numpy and scipy take half a second, and orders and choices do without them
@@ -185,8 +174,8 @@ class Explorer:
         episode = Episode(
             problem,
             family=trial.family,
-            chain=chain or space.start,
-            others=others,
+            chain=space.vector(memory.chain_from(trial.family, trial.start)) or space.start,
+            others=self._points(space, self._others()),
             known=self._points(space, [memory.known.best.get("")]),
             seconds=self.options.seconds * min(LONGEST, 1.0 + LENGTHENED * (memory.episodes - 1)),
             longest=LONGEST_DESCENT * self.options.seconds,
@@ -209,7 +198,7 @@ class Explorer:
         self.snapshots.memory = replace(memory, chain=left, chain_family=trial.family, chain_start=trial.start)
         before = trial.before if trial.before is not None else episode.start.measurement.score
         expected = found.measurement.score if not found.measurement.error else None
-        return CandidateFound(self._candidate(space, found.point, replace(trial, before=before, expected=expected)))
+        return found.point, replace(trial, before=before, expected=expected)
 
     def _save_evolution(self, path: Path, program: str, evolution: "Evolution", *, at_once: bool = False) -> None:
         """Save an evolution, so that the next launch goes on with it: `at_once`, or if the last save is SAVE_SECONDS
@@ -232,14 +221,12 @@ class Explorer:
             self._saved_at = time.monotonic()
             self.snapshots.save()
 
-    def _search_without_check(
-        self, space: SearchSpace, others: list[Vector], trial: Trial, random: Random
-    ) -> CandidateFound:
+    def _search_without_check(self, space: SearchSpace, trial: Trial, random: Random) -> tuple[Vector, Trial]:
         memory, direction = self.snapshots.memory, self.run_view.direction
         step, number = next_step(memory.trials, trial.family, trial.start, direction)
         failed = self._point(space, memory.known.find(number))
-        point = propose(space, others, trial.family, step, failed, random)
-        return CandidateFound(self._candidate(space, point, replace(trial, step=step)))
+        point = propose(space, self._points(space, self._others()), trial.family, step, failed, random)
+        return point, replace(trial, step=step)
 
     def _candidate(self, space: SearchSpace, point: Vector, trial: Trial) -> Candidate:
         """Make the candidate at a point, which memory keeps until it is submitted. Its title says what was changed, and
