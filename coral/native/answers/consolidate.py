@@ -128,12 +128,10 @@ def _best(situation: Situation) -> list[str]:
         tried = Counter(family for attempt in since if (family := parse_title(attempt.title)[0]))
         by = ", ".join(f"`{family}` {count}" for family, count in tried.most_common())
         near = [a.agent for a in recent if a.score is not None and abs(a.score - level) <= CLOSE * max(1.0, abs(level))]
-        agents = len(set(near))
-        ends = f"{len(near)} attempts of {agents} agents end near {score_text(level)}" if agents > 1 else ""
-        lines.append(
-            f"- What limits the score: none of the {len(since)} attempts since #{best.number} is better ({by})"
-            f"{f'; {ends}: a ceiling of these families, or the optimum' if ends else ''}."
-        )
+        ends = f"; {len(near)} attempts of {len(set(near))} agents end near {score_text(level)}"
+        ceiling = f"{ends}: a ceiling of these families, or the optimum" if len(set(near)) > 1 else ""
+        none_better = f"none of the {len(since)} attempts since #{best.number} is better"
+        lines.append(f"- What limits the score: {none_better} ({by}){ceiling}.")
     return lines
 
 
@@ -165,7 +163,7 @@ def _next(situation: Situation, evidence: Evidence) -> str:
     paying = [family for family, shown in evidence.items() if shown.pays][:1]
     ideas = [f"`{family}` from {start}: what pays, from the best there is." for family in paying]
     rest = [name for name in situation.families if name not in paying]
-    rest.sort(key=lambda name: len(evidence.get(name, FamilyEvidence()).tries))
+    rest.sort(key=lambda name: len(evidence[name].tries) if name in evidence else 0)
     ideas += [f"`{name}` from {start}: tried least." for name in rest]
     return "\n".join(f"{number}. {idea}" for number, idea in enumerate(ideas[:2], 1))
 

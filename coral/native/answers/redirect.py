@@ -37,24 +37,20 @@ def _dead_end(situation: Situation, graded: Sequence[Trial], plan: str, family: 
     """Write a note that the last family reaches nothing better from its start; `coral eval` shows the note to an agent
     that tries this again. One attempt is not enough evidence for it. If another agent has written the same note, the
     attempts are added to that. `family`: the one that is taken up instead, which the note claims."""
-    if not graded:
-        return ()
-    left, start = graded[-1].family, graded[-1].start
-    tried = [trial for trial in graded if (trial.family, trial.start) == (left, start)]
+    tried = [trial for trial in graded if (trial.family, trial.start) == (graded[-1].family, graded[-1].start)]
     best = situation.fleet_best.number if situation.fleet_best is not None else None
     # An attempt whose gain is within the noise improves nothing, and may still be what the fleet builds on.
-    if any(trial.verdict in IMPROVED or trial.number == best for trial in tried):
+    gained = any(trial.verdict in IMPROVED or trial.number == best for trial in tried)
+    if gained or len(tried) < ENOUGH_TRIES or tried[-1].start is None:
         return ()
-    if start is None or len(tried) < ENOUGH_TRIES:
-        return ()
+    left, start = tried[-1].family, tried[-1].start
     name = f"dead-end-{left}-from-{start}"
     earlier = [number for note in situation.notes if note.name == name for number in note.attempts]
-    numbers = sorted({*earlier, *(trial.number or 0 for trial in tried)})
+    numbers = tuple(sorted({*earlier, *(trial.number or 0 for trial in tried)}))
     title = f"{left} from #{start} gains nothing: {attempt_list(numbers)}, {score_text(tried[-1].before)}"
     topics = (left, f"#{start}")
-    attempts = tuple(numbers)
     return (
-        WriteNote(name=name, title=title, kind="dead-end", attempts=attempts, body=plan, topics=topics, claims=family),
+        WriteNote(name=name, title=title, kind="dead-end", attempts=numbers, body=plan, topics=topics, claims=family),
     )
 
 

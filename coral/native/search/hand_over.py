@@ -34,7 +34,7 @@ def report(situation: Situation) -> tuple[WriteNote, ...]:
         if tries < TRIES:
             continue
         given = f"#{handed.attempt}, which {handed.author} handed over"
-        title = f"The numbers of #{handed.attempt} could not be tuned"
+        result = "could not be tuned"
         body = (
             f"No search from {given}, led to an attempt: the public check rejects it or is too slow for it, or its "
             "files hold nothing to vary, or too much."
@@ -42,13 +42,12 @@ def report(situation: Situation) -> tuple[WriteNote, ...]:
         if made := [situation.memory.graded[number] for number in line[1:]]:
             start, scored = situation.known.find(handed.attempt), [trial for trial in made if trial.score is not None]
             best = score_text(min(scored, key=rank(situation.direction)).score if scored else None)
-            title = (
-                f"The numbers of #{handed.attempt} are tuned: {score_text(start.score if start else None)} -> {best}"
-            )
+            result = f"are tuned: {score_text(start.score if start else None)} -> {best}"
             body = (
                 f"{attempt_list(line[1:])} vary the numbers of {given}; the best of them scores {best}. More has to "
                 "come from another program, or from other numbers to vary."
             )
+        title = f"The numbers of #{handed.attempt} {result}"
         body += f" The next step is {handed.author}'s."
         return (WriteNote(name=handed.note_of(situation.agent), title=title, attempts=tuple(line), body=body),)
     return ()
