@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -33,8 +33,13 @@ class CheckBroken(Exception):  # noqa: N818
 
 
 class PublicCheck:
-    def __init__(self, root: Path, spec: str, scratch: Path, seconds: float) -> None:
+    """Measures candidates in a scratch copy of a workspace. `environment`: of the check's process; None: this one's."""
+
+    def __init__(
+        self, root: Path, spec: str, scratch: Path, seconds: float, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.root, self.spec, self.scratch, self.seconds = root, spec, scratch, seconds
+        self.environment = environment
         self._child: subprocess.Popen[bytes] | None = None
         self._buffer = bytearray()
         self._has_answered, self._timeouts = False, 0
@@ -100,7 +105,9 @@ class PublicCheck:
         command = [sys.executable, "-P", "-B", check_child.__file__, self.spec, str(self.scratch)]
         # A group of its own, so that what the check starts ends with it.
         pipe = subprocess.PIPE
-        child = subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=self.scratch, process_group=0)
+        child = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, cwd=self.scratch, env=self.environment, process_group=0
+        )
         self._child = child
         try:
             loaded = self._read_answer(child, START_SECONDS)

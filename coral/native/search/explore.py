@@ -2,9 +2,9 @@
 
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from importlib import import_module
@@ -42,7 +42,9 @@ LONGEST_TITLE = 160  # characters
 OTHERS = 4  # agents whose best attempts a move may use
 BESTS = 8  # new bests that are compared
 FINDING_SECONDS = 2.0  # the longest time to learn which values matter
-THREADS = "OPENBLAS_NUM_THREADS"  # OpenBLAS reads it once, when it is loaded
+# OpenBLAS reads it once, when it is loaded. By itself it starts one for each core, which wait for each other in fleets:
+# an evolution of 57 variables then takes six times the CPU. The check's process keeps its own setting.
+THREADS = "OPENBLAS_NUM_THREADS"
 SAVE_SECONDS = 1.0  # between two saves during an episode: of the memory, and of an evolution
 # Lengths of episodes, in `options.seconds`. Short ones at first show which families gain. Later ones are longer,
 # because each costs a launch.
@@ -50,23 +52,10 @@ LENGTHENED, LONGEST = 0.25, 2.0  # by how much each is longer than the one befor
 LONGEST_DESCENT = 2.4  # the longest of a local search in which a descent takes long
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Have OpenBLAS use one thread if numpy and scipy are loaded in this context. By itself it starts one for each
-    core, which in a fleet wait for each other: an evolution of 57 variables then takes six times the CPU. The check's
-    process keeps its own setting."""
-    before = os.environ.get(THREADS)
-    os.environ[THREADS] = before or "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[THREADS]
-
-
 @dataclass(slots=True)
 class Explorer:
-    """Searches in one clone. `check` names the public check; it is empty if there is none, or none that works."""
+    """Searches in one clone. `check` names the public check; it is empty if there is none, or none that works.
+    `environment`: of the check's process."""
 
     snapshots: Snapshots[AgentMemory]
     output: Output
@@ -75,6 +64,7 @@ class Explorer:
     editable: Sequence[str]
     check: str
     seed: int
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     _public_check: PublicCheck | None = None
     _constraints: int | None = None
     _noisy: bool | None = None  # whether two measurements by the check differ
@@ -122,7 +112,7 @@ class Explorer:
             self.close()
             self._public_check = None
             clone, scratch = self.run_view.clone, self.run_view.state / "scratch"
-            self._public_check = PublicCheck(clone, self.check, scratch, self.options.check_seconds)
+            self._public_check = PublicCheck(clone, self.check, scratch, self.options.check_seconds, self.environment)
             self._copied, self._constraints = program, None
         return self._public_check
 
@@ -163,13 +153,13 @@ class Explorer:
         problem, program = self._problem(space), self._copied
         kept = self.run_view.state / f"evolution-{memory.known.epoch}"
         self._saved_at, evolution = 0.0, None
-        with one_thread():  # numpy and scipy take half a second, and orders and choices do without them
-            if space.reals:
-                import_module("coral.native.search.numeric.descent")
-            if trial.family == EVOLUTION:
-                from coral.native.search.numeric.evolution import load_evolution
+        os.environ.setdefault(THREADS, "1")
+        if space.reals:  # numpy and scipy take half a second, and orders and choices do without them
+            import_module("coral.native.search.numeric.descent")
+        if trial.family == EVOLUTION:
+            from coral.native.search.numeric.evolution import load_evolution
 
-                evolution = load_evolution(kept, evolvable(space), len(space), program)
+            evolution = load_evolution(kept, evolvable(space), len(space), program)
         problem.on_new_best = partial(self._save_best, space, trial)
         episode = Episode(
             problem,

@@ -13,6 +13,7 @@ from sample import attempt
 from coral.native.calls import Search
 from coral.native.memory import KnownAttempts
 from coral.native.options import Options
+from coral.native.search.explore import THREADS
 from coral.native.tool_error import ToolError
 
 CHECK = """import json, pathlib
@@ -62,7 +63,8 @@ class ClonedAgent(LocalAgent):
 
 
 @pytest.fixture
-def cloned(tmp_path: Path) -> Iterator[ClonedAgent]:
+def cloned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClonedAgent]:
+    monkeypatch.setenv(THREADS, "1")
     made = ClonedAgent(tmp_path / "run")
     yield made
     made.explorer.close()

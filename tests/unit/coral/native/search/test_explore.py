@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -15,7 +16,7 @@ from coral.native.options import Options
 from coral.native.run_view import AgentRunView
 from coral.native.search import episode, explore
 from coral.native.search.episode import Episode
-from coral.native.search.explore import THREADS, Explorer, one_thread
+from coral.native.search.explore import THREADS, Explorer
 from coral.native.search.numeric import problem
 from coral.native.search.numeric.evolution import SMALL, Evolution, save_evolution
 from coral.native.search.numeric.space import MOST_VARIABLES
@@ -98,6 +99,7 @@ class MeasuredFiles:
 def checked(agent: LocalAgent, monkeypatch: pytest.MonkeyPatch) -> LocalAgent:
     """An agent with a public check, whose episodes are short."""
     explorer = agent.bench.explorer
+    monkeypatch.setenv(THREADS, "1")
     monkeypatch.setattr(AgentRunView, "tracked", lambda _: {"p.json": "blob 1"})
     monkeypatch.setattr(explore, "PublicCheck", lambda *_: MeasuredFiles())
     explorer.options, explorer.check = Options(seconds=0.05), "check.py"
@@ -229,11 +231,15 @@ def test_the_constraints_of_files_with_nothing_to_vary_are_unknown(checked: Loca
 
 
 @pytest.mark.parametrize("mine", [None, "2"])
-def test_numpy_is_loaded_for_one_thread_and_the_check_is_not_told(monkeypatch, mine):
+def test_numpy_is_loaded_for_one_thread_and_the_check_is_not_told(
+    checked: LocalAgent, monkeypatch: pytest.MonkeyPatch, mine: str | None
+):
     """Unless the user has said how many."""
-    monkeypatch.delenv(THREADS, raising=False)
+    told = list[Mapping[str, str]]()
+    monkeypatch.setattr(explore, "PublicCheck", lambda *given: told.append(given[-1]) or MeasuredFiles())
+    monkeypatch.delenv(THREADS)
     if mine is not None:
         monkeypatch.setenv(THREADS, mine)
-    with one_thread():
-        assert os.environ[THREADS] == (mine or "1")
-    assert os.environ.get(THREADS) == mine
+    replace(checked.bench.explorer, environment=dict(os.environ)).search(SHAKE)
+    assert os.environ[THREADS] == (mine or "1")
+    assert [environment.get(THREADS) for environment in told] == [mine]
