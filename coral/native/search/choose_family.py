@@ -139,14 +139,13 @@ def choose_other_family(situation: Situation, left: str) -> str:
     trials = situation.memory.trials
     recent = Counter(trial.family for trial in trials[-RECENT:])
     counts = counts_of(trials, situation.direction, situation.known.seed)
-    others = [name for name in situation.families if name != left] or situation.families
     claimed = {claim.gap for claim in claims_of(situation.notes) if claim.agent != situation.agent}
 
-    def key(name: str) -> tuple[bool, int, float]:
+    def key(name: str) -> tuple[bool, bool, int, float]:
         wins, losses = expected(name, counts)
-        return name in claimed, recent[name], losses / (wins + losses)
+        return name == left, name in claimed, recent[name], losses / (wins + losses)
 
-    return min(others, key=key)
+    return min(situation.families, key=key)
 
 
 def choose_start(situation: Situation, random: Random) -> tuple[int | None, str]:
@@ -154,10 +153,8 @@ def choose_start(situation: Situation, random: Random) -> tuple[int | None, str]
     another agent hands over, or the agent's own best; if it stagnates, sometimes the best of the fleet. No attempt
     whose files cannot be searched."""
     redirected, unusable = situation.memory.redirected.start, situation.memory.unusable
-    own, best, seed = (
-        attempt if attempt is not None and attempt.number not in unusable else None
-        for attempt in (situation.own_best, situation.fleet_best, situation.known.best.get(""))
-    )
+    starts = (situation.own_best, situation.fleet_best, situation.known.best.get(""))
+    own, best, seed = (start if start is not None and start.number not in unusable else None for start in starts)
     if redirected is not None and redirected not in unusable:
         return redirected, "redirected to the best of the fleet"
     if (handed := start_from(situation)) is not None:

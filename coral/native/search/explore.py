@@ -42,7 +42,7 @@ LONGEST_TITLE = 160  # characters
 OTHERS = 4  # agents whose best attempts a move may use
 BESTS = 8  # new bests that are compared
 FINDING_SECONDS = 2.0  # the longest time to learn which values matter
-# OpenBLAS reads it once, when it is loaded. By itself it starts one for each core, which wait for each other in fleets:
+# OpenBLAS reads it once, when it is loaded. By itself it starts a thread for each core; in a fleet these hinder others:
 # an evolution of 57 variables then takes six times the CPU. The check's process keeps its own setting.
 THREADS = "OPENBLAS_NUM_THREADS"
 SAVE_SECONDS = 1.0  # between two saves during an episode: of the memory, and of an evolution
