@@ -13,7 +13,7 @@ from coral.native.calls import Say, Search, Submit
 from coral.native.format import score_text
 from coral.native.options import LLM, SEARCH
 from coral.native.search.choose_family import choose_family, choose_start
-from coral.native.search.hand_over import is_tuned, report
+from coral.native.search.hand_over import report
 from coral.native.situation import (
     Call,
     CallDone,
@@ -84,9 +84,8 @@ def _correct(situation: Situation, failed: CallFailed) -> tuple[Call, ...]:
         others = [name for name in situation.families if name != call.family]
         if others:
             random = Random(f"{memory.session}/{memory.episodes}/again")
-            other, start = random.choice(others), call.start
-            if start in memory.unusable or is_tuned(situation, start):  # the tries from there may be over
-                start, _ = choose_start(situation, random)
+            other = random.choice(others)
+            start, _ = choose_start(situation, random)  # from the failed one the tries may be over
             why = f"{call.family} did not work: {failed.message}"
             return (complaint, Search(family=other, start=start, why=why))
     return (complaint,)

@@ -23,11 +23,6 @@ def start_from(situation: Situation) -> tuple[int, str] | None:
     return None
 
 
-def is_tuned(situation: Situation, number: int | None) -> bool:
-    """Return whether an attempt is handed over and not given back, or was made from one."""
-    return any(number in line for _, line, _ in _lines(situation))
-
-
 def report(situation: Situation) -> tuple[WriteNote, ...]:
     """Return the note on the result of a hand-over that has had its tries; empty if there is none to report."""
     for handed, line, tries in _lines(situation):
