@@ -8,19 +8,15 @@ from coral.native.calls import Remember, Say
 from coral.native.prompt import HeartbeatSection
 from coral.native.situation import Call, Situation
 
+ANSWERS = {"reflect": reflect, "consolidate": consolidate, "conclude": consolidate, "redirect": redirect}
 LONGEST_QUOTE = 300  # characters of an unknown prompt that are remembered
 
 
 def answer(situation: Situation, section: HeartbeatSection) -> tuple[Call, ...]:
-    match section.name:
-        case "reflect":
-            return reflect(situation)
-        case "consolidate" | "conclude":
-            return consolidate(situation)
-        case "redirect":
-            return redirect(situation)
-        case "checkpoint":
-            return (Say(text=checkpoint(situation)),)
+    if section.name in ANSWERS:
+        return ANSWERS[section.name](situation)
+    if section.name == "checkpoint":
+        return (Say(text=checkpoint(situation)),)
     plan = situation.memory.blocks.get("plan", "what has paid most")
     asked = " ".join(section.text.split())[:LONGEST_QUOTE]
     text = (

@@ -4,7 +4,7 @@ What the attempts of all agents show about each family is read from their titles
 like `rows from #12: ...`, which name the family and the start; the records hold the result.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from attempts.failures import kind_of
@@ -51,18 +51,17 @@ def evidence_by_family(known: KnownAttempts, direction: Direction) -> Evidence:
 
     Attempts that start at the seed are left out: nearly any change gains there, so they do not show what helps later.
     """
-    out: Evidence = {}
+    out = defaultdict[str, FamilyEvidence](FamilyEvidence)
     for attempt in known.all:
         family, number = parse_title(attempt.title)
         start = known.find(number)
         if not family or attempt.verdict == Verdict.VOID or (start is not None and not start.agent):
             continue
-        evidence = out.setdefault(family, FamilyEvidence())
-        evidence.tries.append(attempt)
+        out[family].tries.append(attempt)
         # An agent's best also improves when it starts from another's better attempt and ends where it began.
         gained = start is None or is_win(start.score, attempt.score, direction)
         if attempt.verdict in IMPROVED and gained:
-            evidence.wins.append(attempt)
+            out[family].wins.append(attempt)
     return dict(sorted(out.items(), key=lambda item: (-len(item[1].wins), -len(item[1].tries), item[0])))
 
 
