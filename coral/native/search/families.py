@@ -70,8 +70,8 @@ def suitable_families(space: SearchSpace, *, others: bool, check: bool) -> list[
 
 def hops(space: SearchSpace) -> list[Family]:
     """Return the families whose move leads from a local optimum to one nearby."""
-    suitable = [family for family in _ALL if family.suits(space, others=False, check=True)]
-    return [family for family in suitable if family.move is not None and family.name != SCATTER]
+    near = [family for family in _ALL if family.move is not None and family.name != SCATTER]
+    return [family for family in near if family.suits(space, others=False, check=True)]
 
 
 def format_title(family: str, start: int | None) -> str:

@@ -53,6 +53,14 @@ def test_thousands_of_candidates_are_measured_by_one_process(make_check):
     assert batches == [2000]
 
 
+@pytest.mark.parametrize(("environment", "threads"), [(None, 1), ({"OPENBLAS_NUM_THREADS": "2"}, 2)])
+def test_it_has_the_environment_that_it_is_given(make_check, monkeypatch, environment, threads):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    check = make_check("import os\ndef check(folder):\n    return int(os.environ['OPENBLAS_NUM_THREADS'])\n")
+    check.environment = environment
+    assert check.measure([{}])[0].score == threads
+
+
 def test_it_is_warm_after_one_measurement(make_check):
     check = make_check("calls = []\ndef check(folder):\n    calls.append(0)\n    return len(calls)\n")
     check.warm_up()
