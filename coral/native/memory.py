@@ -152,9 +152,6 @@ class AgentMemory:
     trials: tuple[Trial, ...] = ()  # with their results
     reflected: int = -1  # the last own attempt that was looked at
     redirection: Redirection = field(default_factory=Redirection)
-    chain: Texts = field(default_factory=dict)  # the files as the last episode of `chain_family` left them
-    chain_family: str = ""
-    chain_start: int | None = None  # the attempt from which that episode started
     unusable: tuple[int, ...] = ()  # attempts whose files cannot be searched
     waiting: tuple[HeartbeatSection, ...] = ()  # heartbeats that have come and are not answered yet
     answered: tuple[str, ...] = ()  # ids of heartbeats
@@ -177,14 +174,6 @@ class AgentMemory:
         """Return the memory without what it knows of attempts and their scores: its texts, and the heartbeats."""
         kept = {name: getattr(self, name) for name in ("session", "episodes", "blocks", "waiting", "answered")}
         return type(self)(**kept)
-
-    def chain_from(self, family: str, start: int | None) -> Texts:
-        """Return the files from which an episode of a family goes on: those that the last one left, if it was of the
-        same family and started from the same attempt, or led to it; else none."""
-        graded = [trial for trial in self.trials if trial.number is not None][-1:]
-        led = [trial.number for trial in graded if (trial.family, trial.start) == (family, self.chain_start)]
-        continues = family == self.chain_family and start in (self.chain_start, *led)
-        return self.chain if continues else {}
 
     def edit(self, block: str, text: str, *, add: bool = False) -> Self:
         """Return the memory with one block replaced, or extended by a line."""

@@ -42,7 +42,6 @@ WIDEST = 3.0  # powers of ten by which ranges are wider for that
 LINE_PATIENCE = 12  # moves that gain nothing, after which a line that began anywhere is given up
 DESCENT_STEPS = 250  # gradients of a long descent without constraints; an episode is extended for one
 LATER_RUN = 4  # restarts that an evolution with large populations leaves out after its first run
-NEAR = 0.5  # how often a small run of an evolution begins at the best, and not at a random point
 SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
 
 
@@ -52,13 +51,12 @@ def evolvable(space: SearchSpace) -> list[int]:
 
 @dataclass(slots=True)
 class Episode:
-    """One episode. `start`: the point that results are compared with; `chain`: where the last episode ended, often the
-    same point. The next episode of the family goes on from `current`, and from the `evolution` as it is then."""
+    """One episode. `start`: the point that it begins at, and that results are compared with. The next episode goes on
+    with the `evolution` as it is left."""
 
     problem: OptimizationProblem
     _: KW_ONLY
     family: str
-    chain: Vector
     others: Sequence[Vector]
     known: Sequence[Vector] = ()  # further points that show what values are usual
     seconds: float
@@ -79,7 +77,6 @@ class Episode:
     moves_since_best: int = 0
     line: EvaluatedPoint | None = None  # the best of a line that began anywhere
     line_moves: int = 0  # since it gained last
-    cut_line: EvaluatedPoint | None = None  # the best of a line whose begin was cut off by the clock
     start: EvaluatedPoint = field(init=False)
     current: EvaluatedPoint = field(init=False)
     best: EvaluatedPoint = field(init=False)
@@ -91,7 +88,7 @@ class Episode:
         problem = self.problem
         problem.seconds = self.seconds
         problem.deadline = math.inf  # the start is measured, however slow the check is
-        problem.submitted = [problem.space.start, self.chain, *self.others]
+        problem.submitted = [problem.space.start, *self.others]
         self.start = self.current = self.best = problem.measured(problem.space.start)
         self._learn_noise()
         self._learn_pace()
@@ -101,12 +98,9 @@ class Episode:
         if gradients:
             self._take_time_for_descent()
         declared = problem.space.takes_declared(self.random)
-        points = self.chain, self.others, self.known
+        points = self.start.point, self.others, self.known
         self.local = LocalSearch(problem, *points, self.random, gradients, declared, noisy=noisy)
         problem.best = None
-        if self.chain != self.start.point:
-            self.current = problem.measured(self.chain)
-            self.line = self.current if self.family == SCATTER else None
         if self.current.measurement.error:
             self._find_valid()
         # Last digits are sought of what is better, in the reals: where there is none, the time is the search's.
@@ -202,7 +196,8 @@ class Episode:
         """Go on with a line of optima, each near the last one; begin one at a random point where there is none, or the
         last moves have gained nothing. Whether the line is better than the best so far is of no account to it."""
         if self.line is None or self.line_moves >= LINE_PATIENCE:
-            line, self.line_moves = self._begin_line(), 0
+            start = self.problem.evaluate(restart(self.local.context, self.current.point))[0]
+            line, self.line_moves = self.local.optimize(start, target=None), 0
         else:
             line = min(self.line, self._hop_from(self.line), key=self.problem.rank)
             self.line_moves = 0 if self._gain(self.line, line) > ALIKE else self.line_moves + 1
@@ -212,29 +207,6 @@ class Episode:
         self.line = self.current = line
         self.optima.append(line)
         self.best = min(self.best, line, key=self.problem.rank)
-
-    def _begin_line(self) -> EvaluatedPoint:
-        """Return the optimum near a random point. Where the time is over before, the rest of the episode, or the next
-        one, goes on from what was found."""
-        problem, kept, on_new_best = self.problem, self.problem.best, self.problem.on_new_best
-
-        def on_better(found: EvaluatedPoint) -> None:
-            if kept is None or problem.rank(found) < problem.rank(kept):
-                on_new_best(found)
-
-        problem.best, problem.on_new_best = None, on_better
-        try:
-            start, self.cut_line = self.cut_line, None
-            if start is None:
-                start = problem.evaluate(restart(self.local.context, self.current.point))[0]
-            return self.local.optimize(start, target=None)
-        except TimeUp:
-            self.cut_line = problem.best
-            self.current = problem.best or self.current
-            raise
-        finally:
-            found = [best for best in (kept, problem.best) if best is not None]
-            problem.best, problem.on_new_best = min(found, key=problem.rank, default=None), on_new_best
 
     def _hop_from(self, optimum: EvaluatedPoint) -> EvaluatedPoint:
         """Move away from a local optimum at random, and return the local optimum that is found from there."""
@@ -284,9 +256,9 @@ class Episode:
         return self.local.optimize(start, target=None)
 
     def _evolve(self) -> EvaluatedPoint:
-        """Go on with the run that an earlier episode left, or begin one: the first at the current point, those with
-        large populations at a random point, the small ones at the best or a random point."""
-        from coral.native.search.numeric.evolution import GENERATION_SHARE, LARGE, SMALL, Evolution
+        """Go on with the run that an earlier episode left, or begin one: the first at the current point, later ones at
+        a random point."""
+        from coral.native.search.numeric.evolution import GENERATION_SHARE, Evolution
 
         if self.evolution is None:
             space = self.problem.space
@@ -294,14 +266,11 @@ class Episode:
         evolution = self.evolution
         evolution.record = min(evolution.record, self.problem.merit(self.best.measurement), self._merit_of_others())
         if evolution.ended:
-            kind, point = evolution.next_kind(), self.current.point
             if self.large_populations and evolution.runs == 1:  # many optima ask for large populations, one does not
-                kind, evolution.runs = LARGE, LATER_RUN
-            if evolution.runs:
-                near = kind == SMALL and self.random.random() < NEAR
-                point = self.best.point if near else restart(self.local.context, self.best.point)
+                evolution.runs = LATER_RUN
+            point = restart(self.local.context, self.best.point) if evolution.runs else self.current.point
             evolution.scales = self.local.context.scales
-            evolution.begin(point, kind, self.random, self.problem.affordable(GENERATION_SHARE))
+            evolution.begin(point, self.random, self.problem.affordable(GENERATION_SHARE))
         descend = self.local.descend if self.local.can_descend else None
         return evolution.run(self.problem, descend, lambda: self.on_generation(evolution))
 

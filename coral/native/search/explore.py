@@ -164,7 +164,6 @@ class Explorer:
         episode = Episode(
             problem,
             family=trial.family,
-            chain=space.vector(memory.chain_from(trial.family, trial.start)) or space.start,
             others=self._points(space, self._others()),
             known=self._points(space, [memory.known.best.get("")]),
             seconds=self.options.seconds * min(LONGEST, 1.0 + LENGTHENED * (memory.episodes - 1)),
@@ -184,8 +183,6 @@ class Explorer:
         if found.point == space.start:
             self.snapshots.memory = self.snapshots.memory.discard(trial)
             raise ToolError(f"{trial.family} found nothing that differs from its start")
-        memory, left = self.snapshots.memory, space.texts(episode.current.point)
-        self.snapshots.memory = replace(memory, chain=left, chain_family=trial.family, chain_start=trial.start)
         before = trial.before if trial.before is not None else episode.start.measurement.score
         expected = found.measurement.score if not found.measurement.error else None
         return found.point, replace(trial, before=before, expected=expected)

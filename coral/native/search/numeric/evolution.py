@@ -1,8 +1,7 @@
 """The evolution strategy CMA-ES with restarts, for rough problems: it needs only the order of each generation's merits.
 
-Restarts follow BIPOP (Hansen 2009): runs with a population that doubles, and between them runs with small ones and a
-narrower spread, so that both kinds get as many evaluations. A run may take longer than an episode: `Evolution` is a
-value that can be kept, and goes on where it was.
+Each run has a population twice as large as the one before (IPOP, Auger and Hansen 2005). A run may take longer than an
+episode: `Evolution` is a value that can be kept, and goes on where it was.
 
 The mean of a large population lies in the best basin long before the population does. So a local search begins at the
 mean again and again, once the population has begun to contract; when it leads to the same optimum several times in a
@@ -14,7 +13,7 @@ import pickle
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from importlib import import_module
 from math import inf
 from pathlib import Path
@@ -36,7 +35,6 @@ SAME_OPTIMA = 3  # in a row, after the first one, that end a run
 GENERATION_SHARE = 0.25  # of the search's time, for the largest population
 CONVERGED = 1e-5  # of its best merit, and of how far those of the first generation differed: less has converged
 HOPELESS = 10.0  # times its own spread: a generation this far from the record ends its run
-LARGE, SMALL = 0, 1  # the two kinds of runs
 
 
 @dataclass
@@ -50,9 +48,7 @@ class Evolution:
     scales: Sequence[float]
     strategy: Any = None
     record: float = inf  # the best merit known
-    kind: int = LARGE
-    runs: int = 0  # how many runs with large populations were begun
-    spent: list[int] = field(default_factory=lambda: [0, 0])  # evaluations of each kind
+    runs: int = 0  # that were begun
     by_local_searches: int = 0  # evaluations in this run
     poor_local_searches: int = 0  # which found nothing better than the last generation
     least: float = inf  # the best merit of the last generation
@@ -64,17 +60,11 @@ class Evolution:
     def ended(self) -> bool:
         return self.strategy is None or bool(self.strategy.stop())
 
-    def next_kind(self) -> int:
-        return SMALL if self.spent[SMALL] < self.spent[LARGE] and self.runs > 1 else LARGE
-
-    def begin(self, start: Vector, kind: int, random: Random, most: float = inf) -> None:
-        """Begin a new run of this kind at this point, with a population of at most `most`."""
+    def begin(self, start: Vector, random: Random, most: float = inf) -> None:
+        """Begin a new run at this point, with a population of at most `most`."""
         cma = load_cma()
-        self.base, self.kind, count = start, kind, len(self.indices)
-        usual = 4 + int(3 * np.log(count))
-        largest = usual * 2 ** max(0, self.runs - (kind == SMALL))
-        share = random.random()
-        size = largest if kind == LARGE else int(usual * (0.5 * largest / usual) ** (share * share))
+        self.base, count = start, len(self.indices)
+        size = (4 + int(3 * np.log(count))) * 2**self.runs
         options = {
             "popsize": int(min(most, size)),
             "CMA_diagonal": count > MOST_CORRELATED,
@@ -83,11 +73,10 @@ class Evolution:
             "seed": np.nan,  # nothing is drawn from generators that others use
             "verbose": -9,
         }
-        spread = FIRST_STEP * (1.0 if kind == LARGE else 0.01 ** random.random())
-        self.runs += kind == LARGE
+        self.runs += 1
         self.by_local_searches = self.poor_local_searches = self.same_optima = 0
         self.optimum, self.differed = None, 0.0
-        self.strategy = cma.CMAEvolutionStrategy([start[k] / self.scales[k] for k in self.indices], spread, options)
+        self.strategy = cma.CMAEvolutionStrategy([start[k] / self.scales[k] for k in self.indices], FIRST_STEP, options)
 
     def run(
         self,
@@ -117,7 +106,6 @@ class Evolution:
         """Return the best point of the next generation."""
         drawn = self.strategy.ask()
         evaluated = problem.evaluate(*(self._point(problem, position) for position in drawn))
-        self.spent[self.kind] += len(drawn)
         merits = [problem.merit(candidate.measurement) for candidate in evaluated]
         self.strategy.tell(drawn, merits)
         least, differing = min(merits), max(merits) - min(merits)
@@ -135,7 +123,6 @@ class Evolution:
         try:
             found = descend(problem.evaluate(self._point(problem, self.strategy.mean))[0])
         finally:  # also where the episode's time ends in the middle of it
-            self.spent[self.kind] += problem.evaluations - before
             self.by_local_searches += problem.evaluations - before
         self.poor_local_searches += problem.merit(found.measurement) >= self.least
         self.optimum = found.point

@@ -110,7 +110,7 @@ from coral.native.search import episode
 assert "numpy" not in sys.modules
 from coral.native.search.numeric.evolution import Evolution
 evolution = Evolution([0, 1, 2], [1.0] * 3, [1.0] * 3)
-evolution.begin([1.0] * 3, 0, Random(1))
+evolution.begin([1.0] * 3, Random(1))
 drawn = evolution.strategy.ask()
 evolution.strategy.tell(drawn, [sum(x * x for x in point) for point in drawn])
 assert "matplotlib" not in sys.modules

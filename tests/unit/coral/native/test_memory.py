@@ -28,19 +28,6 @@ def test_a_redirection_to_a_family_that_finds_nothing_ends():
     assert replace(memory, redirection=other).discard(TRIAL).redirection == other
 
 
-def test_a_chain_goes_on_from_where_it_started_or_what_it_led_to():
-    """From elsewhere, as the best of the fleet, the family begins anew."""
-    texts = {"p.json": "1"}
-    memory = AgentMemory(session="s", chain=texts, chain_family="rows", chain_start=3)
-    memory = memory.add_result(Trial(title="t", family="rows", start=3, number=5))
-    assert memory.chain_from("rows", 3) == memory.chain_from("rows", 5) == texts
-    assert memory.chain_from("rows", 4) == memory.chain_from("shake", 3) == memory.chain_from("rows", None) == {}
-    fruitless = memory.discard(Trial(title="t", family="shake", start=5))
-    assert fruitless.chain_from("rows", 5) == texts
-    later = memory.add_result(Trial(title="t", family="shake", start=5, number=6))
-    assert later.chain_from("rows", 6) == {}
-
-
 def test_a_result_ends_the_wait_for_it():
     memory = AgentMemory(session="s", pending=TRIAL).add_result(TRIAL)
     assert (memory.pending, memory.trials, memory.graded) == (None, (TRIAL,), {9: TRIAL})

@@ -27,8 +27,6 @@ def full_memory() -> AgentMemory:
         trials=(TRIAL, replace(TRIAL, number=4)),
         reflected=3,
         redirection=Redirection(start=2, family="cross", until=3),
-        chain={"a.json": '{"x": 2}'},
-        chain_family="rows",
         answered=("h1", "h2"),
     )
 

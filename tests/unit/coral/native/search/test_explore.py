@@ -18,7 +18,7 @@ from coral.native.search import episode, explore
 from coral.native.search.episode import Episode
 from coral.native.search.explore import THREADS, Explorer
 from coral.native.search.numeric import problem
-from coral.native.search.numeric.evolution import SMALL, Evolution, save_evolution
+from coral.native.search.numeric.evolution import Evolution, save_evolution
 from coral.native.search.numeric.space import MOST_VARIABLES
 from coral.native.tool_error import ToolError
 from coral.public_check.candidate import Measurement
@@ -120,25 +120,6 @@ def test_what_the_check_rejects_is_submitted_without_a_score_to_expect(
     assert checked.bench.explorer.search(SHAKE).candidate.trial.expected is None
 
 
-@pytest.mark.parametrize(("start", "goes_on"), [(None, True), (1, False)])
-def test_an_episode_goes_on_where_the_last_one_from_its_start_ended(
-    checked: LocalAgent, monkeypatch: pytest.MonkeyPatch, start: int | None, goes_on: bool
-):
-    measured, measure = list[str](), MeasuredFiles.measure
-    monkeypatch.setattr(Explorer, "_check_out", lambda *_: None)
-    monkeypatch.setattr(AgentRunView, "head", lambda _: "")
-    monkeypatch.setattr(
-        MeasuredFiles,
-        "measure",
-        lambda check, candidates: measured.extend(map(str, candidates)) or measure(check, candidates),
-    )
-    chain = '{"x": 77.25}'
-    checked.snapshots.memory = replace(checked.snapshots.memory, chain={"p.json": chain}, chain_family="shake")
-    checked.bench.explorer.search(Search(family="shake", start=start, why=""))
-    assert (str({"p.json": chain}) in measured) is goes_on
-    assert checked.snapshots.memory.chain_start == start
-
-
 def test_episodes_become_longer_up_to_twice_the_first(checked: LocalAgent, monkeypatch: pytest.MonkeyPatch):
     """In units of `seconds`: with one real variable, a descent takes half of one."""
     lasted, run = list[float](), Episode.run
@@ -181,13 +162,13 @@ def test_an_evolution_goes_on_in_the_same_program_alone(
     search, kept = Search(family="evolution", start=None, why=""), checked.state / "evolution-1"
     checked.bench.explorer.search(search)
     program, evolution = pickle.loads(kept.read_bytes())
-    evolution.spent[SMALL] = 10**9
+    evolution.record = -1e9
     save_evolution(kept, evolution, program)
     if changed:
         monkeypatch.setattr(AgentRunView, "tracked", lambda _: {"p.json": "blob 1", "model.py": "blob 2"})
     checked.bench.explorer.search(search)
     _, evolution = pickle.loads(kept.read_bytes())
-    assert (evolution.spent[SMALL] < 10**9) is changed
+    assert (evolution.record > -1e9) is changed
 
 
 def test_an_evolution_that_is_interrupted_is_kept(checked: LocalAgent, monkeypatch: pytest.MonkeyPatch):

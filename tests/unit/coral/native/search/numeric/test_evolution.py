@@ -7,7 +7,7 @@ import pytest
 from native_problems import problem
 
 from coral.native.search.numeric.descent import Descent
-from coral.native.search.numeric.evolution import CONTRACTED, LARGE, SMALL, Evolution, load_evolution, save_evolution
+from coral.native.search.numeric.evolution import CONTRACTED, Evolution, load_evolution, save_evolution
 from coral.native.search.numeric.finite_differences import FiniteDifferences
 from coral.native.search.numeric.problem import TimeUp
 
@@ -21,10 +21,10 @@ def waves(x):
     return sum(10.0 + v * v - 10.0 * math.cos(2 * math.pi * v) for v in x)
 
 
-def begun(at, kind=LARGE, function=rough):
+def begun(at, function=rough):
     task = problem(function, at)
     evolution = Evolution(range(len(at)), task.space.start, task.space.scales([task.space.start]))
-    evolution.begin(task.space.start, kind, Random(1))
+    evolution.begin(task.space.start, Random(1))
     return task, evolution
 
 
@@ -55,12 +55,12 @@ def descent_in(task):
 def test_local_searches_from_the_mean_find_the_optimum_long_before_the_population_does():
     task, evolution = begun([3.4, -2.3, 4.2, 1.6], function=waves)
     evolution.runs = 5
-    evolution.begin(task.space.start, LARGE, Random(1))
+    evolution.begin(task.space.start, Random(1))
     alone = evolution.run(task).measurement.score
     without = task.evaluations
     task, evolution = begun([3.4, -2.3, 4.2, 1.6], function=waves)
     evolution.runs = 5
-    evolution.begin(task.space.start, LARGE, Random(1))
+    evolution.begin(task.space.start, Random(1))
     descend, led = descent_in(task)
     before = task.evaluations
     assert evolution.run(task, descend).measurement.score == pytest.approx(alone, abs=1e-6)
@@ -70,9 +70,8 @@ def test_local_searches_from_the_mean_find_the_optimum_long_before_the_populatio
     # The last four led to the same optimum, which ended the run.
     assert evolution.ended
     assert all(one.point == pytest.approx(led[-1][1].point, abs=1e-3) for _, one in led[-4:])
-    assert evolution.spent == [spent, 0]
     # The next run begins anew.
-    evolution.begin(task.space.start, SMALL, Random(2))
+    evolution.begin(task.space.start, Random(2))
     assert (evolution.by_local_searches, evolution.optimum) == (0, None)
 
 
@@ -93,10 +92,10 @@ def test_local_searches_that_find_nothing_are_made_less_often():
     def evaluations(function):
         task, evolution = begun([3.0, -2.0, 4.0, 1.0, 0.5], function=function)
         evolution.runs = 5
-        evolution.begin(task.space.start, LARGE, Random(1))
+        evolution.begin(task.space.start, Random(1))
         descend, led = descent_in(task)
         evolution.run(task, descend)
-        by_populations = evolution.spent[LARGE] - evolution.by_local_searches
+        by_populations = task.evaluations - evolution.by_local_searches
         return evolution.by_local_searches / by_populations, evolution.poor_local_searches / len(led)
 
     def stairs(x):
@@ -118,7 +117,6 @@ def test_a_local_search_that_is_cut_off_counts():
     with pytest.raises(TimeUp):
         evolution.run(task, cut_off)
     assert evolution.by_local_searches == 10
-    assert evolution.spent == [evolution.strategy.countevals + 10, 0]
 
 
 def test_a_local_search_that_stays_where_it_began_ends_no_run():
@@ -126,19 +124,14 @@ def test_a_local_search_that_stays_where_it_began_ends_no_run():
     assert evolution.run(task, lambda start: start).measurement.score < 1e-6
 
 
-def test_populations_double_and_small_runs_get_as_many_evaluations():
+def test_populations_double_up_to_the_largest():
     task, evolution = begun([3.0, -2.0, 4.0])
     sizes = [evolution.strategy.popsize]
-    evolution.run(task)
-    for _ in range(4):
-        kind = evolution.next_kind()
-        evolution.begin(task.space.start, kind, Random(2))
-        sizes += [evolution.strategy.popsize] if kind == LARGE else []
+    for most in (math.inf, math.inf, 30):
         evolution.run(task)
-    assert sizes[1] == 2 * sizes[0]
-    assert min(evolution.spent) > 0
-    evolution.spent[SMALL] = evolution.spent[LARGE]
-    assert evolution.next_kind() == LARGE
+        evolution.begin(task.space.start, Random(2), most)
+        sizes.append(evolution.strategy.popsize)
+    assert sizes == [7, 14, 28, 30]
 
 
 def test_a_run_that_was_cut_off_goes_on_in_the_next_episode(tmp_path):
@@ -174,8 +167,9 @@ def test_a_run_that_was_cut_off_goes_on_in_the_next_episode(tmp_path):
 
 def test_a_small_population_that_was_cut_off_goes_on_like_any_other(tmp_path):
     """cma would reflect some points of a population below six; it loses one when its generation is cut off."""
-    task, evolution = begun([3.0, -2.0], SMALL)
-    assert evolution.strategy.popsize < 6
+    task = problem(rough, [3.0, -2.0])
+    evolution = Evolution(range(2), task.space.start, [1.0, 1.0])
+    evolution.begin(task.space.start, Random(1), most=5)
     evolution._make_generation(task)
     task.deadline = -math.inf
     with pytest.raises(TimeUp):
