@@ -55,7 +55,7 @@ def evidence_by_family(known: KnownAttempts, direction: Direction) -> Evidence:
     for attempt in known.all:
         family, number = parse_title(attempt.title)
         start = known.find(number)
-        if not family or attempt.verdict == Verdict.VOID or (start is not None and not start.agent):
+        if not family or attempt.verdict == Verdict.VOID or number == known.seed:
             continue
         out[family].tries.append(attempt)
         # An agent's best also improves when it starts from another's better attempt and ends where it began.
