@@ -109,10 +109,10 @@ class LocalSearch:
     def descend(self, start: EvaluatedPoint, target: float | None = None) -> EvaluatedPoint:
         """Return the local optimum in the reals near a point."""
         if self.by_surrogate and not start.measurement.error:
-            from coral.native.search.numeric.surrogate import search_by_surrogate
+            from coral.native.search.numeric.surrogate import SurrogateSearch
 
             reals, keep = self.problem.space.reals, self.centres.append
-            return search_by_surrogate(self.problem, start, reals, self.scales, self.random, keep)
+            return SurrogateSearch(self.problem, start, reals, self.scales, keep).run(self.random)
         precision = ROUGH if start.measurement.slack else WITHOUT_CONSTRAINTS
         return self._descend(start, self.differences, precision=precision, target=target)
 

@@ -36,21 +36,6 @@ Floats = NDArray[np.float64]
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]  # of variables whose products are terms
 
 
-def search_by_surrogate(
-    problem: OptimizationProblem,
-    start: EvaluatedPoint,
-    indices: Sequence[int],  # of the variables that it may change
-    scales: Sequence[float],
-    random: Random,
-    on_step: Callable[[EvaluatedPoint], None],
-) -> EvaluatedPoint:
-    """Return the last centre. Its score is the surrogate's, unless the check reports constraints. `on_step`: called
-    with each centre, so that they are not lost when the time is over."""
-    search = SurrogateSearch(problem, start, list(indices), np.array([scales[k] for k in indices]), on_step)
-    with np.errstate(over="ignore", invalid="ignore"):  # of merits whose squares are no numbers, no fit is good
-        return search.run(np.random.default_rng(random.getrandbits(32)))
-
-
 @dataclass(frozen=True, slots=True)
 class Fit:
     """A surrogate around the centre. `merit`: at the centre; `step`: to its minimum in the box, in half-widths,
@@ -64,27 +49,32 @@ class Fit:
 
 
 class SurrogateSearch:
-    """One search. A position is the values of the variables, each divided by its scale."""
+    """One search. A position is the values of the variables, each divided by its scale. `on_step`: called with each
+    centre, so that they are not lost when the time is over."""
 
     def __init__(
         self,
         problem: OptimizationProblem,
         start: EvaluatedPoint,
-        indices: Sequence[int],
-        scales: Floats,
+        indices: Sequence[int],  # of the variables that it may change
+        scales: Sequence[float],
         on_step: Callable[[EvaluatedPoint], None],
     ) -> None:
-        self.problem, self.best, self.indices, self.scales, self.on_step = problem, start, indices, scales, on_step
+        self.problem, self.best, self.indices, self.on_step = problem, start, indices, on_step
+        self.scales = np.array([scales[k] for k in indices])
         variables = [problem.space.variables[k] for k in indices]
-        self.bounds = np.array([(variable.low, variable.high) for variable in variables]) / scales[:, None]
-        self.centre: Floats = np.array([start.point[k] for k in indices]) / scales
+        self.bounds = np.array([(variable.low, variable.high) for variable in variables]) / self.scales[:, None]
+        self.centre: Floats = np.array([start.point[k] for k in indices]) / self.scales
         self.positions, self.merits = np.empty((0, len(indices))), np.empty(0)  # of all measured points
         self.width, self.unsure = FIRST_WIDTH, 0
         self.batch = self.least_batch = max(len(indices) + 2, problem.affordable(LEAST_SHARE))
         self.squares, self.freedom = 0.0, 0  # of repeated measurements, from their means
         self.centre_merit = np.inf  # the mean of what is measured there
 
-    def run(self, generator: np.random.Generator) -> EvaluatedPoint:
+    @np.errstate(over="ignore", invalid="ignore")  # of merits whose squares are no numbers, no fit is good
+    def run(self, random: Random) -> EvaluatedPoint:
+        """Return the last centre. Its score is the surrogate's, unless the check reports constraints."""
+        generator = np.random.default_rng(random.getrandbits(32))
         self.centre_merit = self._repeat(FIRST_REPEATS)[1]
         while self.unsure < MOST_UNSURE and self.width > NARROWEST:
             count = int(min(MOST_BATCH, self.batch, self.problem.affordable(MOST_SHARE)))

@@ -8,7 +8,7 @@ from native_problems import problem
 
 from coral.native.search.numeric import surrogate
 from coral.native.search.numeric.problem import TimeUp
-from coral.native.search.numeric.surrogate import search_by_surrogate
+from coral.native.search.numeric.surrogate import SurrogateSearch
 
 
 def noisy(function, size, seed=1):
@@ -29,9 +29,8 @@ def search(task, indices=None, most=20_000):
     task.check = counted
     start, scales = task.measured(task.space.start), task.space.scales([task.space.start])
     try:
-        found = search_by_surrogate(
-            task, start, task.space.reals if indices is None else indices, scales, Random(2), centres.append
-        )
+        reals = task.space.reals if indices is None else indices
+        found = SurrogateSearch(task, start, reals, scales, centres.append).run(Random(2))
     except TimeUp:
         found = centres[-1]
     return found, centres
