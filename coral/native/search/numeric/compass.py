@@ -4,6 +4,7 @@ It needs neither gradients nor continuity, so integers and choices can be search
 """
 
 from collections.abc import Sequence
+from math import inf
 from random import Random
 
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
@@ -24,7 +25,8 @@ def search_by_compass(
 ) -> EvaluatedPoint:
     """Sweep until no step of any variable gains; a problem of choices alone ends after one fruitless sweep."""
     variables = problem.space.variables
-    steps = {k: _whole(variables[k], FIRST_STEP * scales[k]) for k in indices}
+    finest = {k: _finest_step(variables[k], scales[k]) for k in indices}
+    steps = {k: max(finest[k], FIRST_STEP * scales[k]) for k in indices}
     current = start
     for _ in range(MOST_SWEEPS):
         before = current
@@ -32,20 +34,17 @@ def search_by_compass(
             tried = problem.evaluate(*_neighbours(problem, current.point, k, steps[k]))
             best = min([current, *tried], key=lambda evaluated: problem.merit(evaluated.measurement))
             gained, current = best is not current, best
-            shrunk = max(steps[k] * SHRINK, 0.5 * LAST_STEP * scales[k])
-            steps[k] = steps[k] * GROW if gained else _whole(variables[k], shrunk)
-        if current is before and all(_is_finest(variables[k], steps[k], scales[k]) for k in indices):
+            steps[k] = max(finest[k], steps[k] * (GROW if gained else SHRINK))
+        if current is before and all(steps[k] <= finest[k] for k in indices):
             break
     return current
 
 
-def _whole(variable: Variable, step: float) -> float:
-    return step if variable.kind is VariableKind.REAL else max(1.0, float(int(step)))
-
-
-def _is_finest(variable: Variable, step: float, scale: float) -> bool:
-    least = {VariableKind.REAL: LAST_STEP * scale, VariableKind.INTEGER: 1.0}
-    return variable.kind is VariableKind.CHOICE or bool(variable.permutation) or step <= least[variable.kind]
+def _finest_step(variable: Variable, scale: float) -> float:
+    """Return the finest step of a variable; infinite if it has no steps, as choices and permutations."""
+    if variable.kind is VariableKind.REAL:
+        return LAST_STEP * scale
+    return inf if variable.choices or variable.permutation else 1.0
 
 
 def _neighbours(problem: OptimizationProblem, point: Vector, k: int, step: float) -> list[Vector]:
