@@ -17,7 +17,7 @@ from random import Random
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from coral.native.search.families import FAMILIES, LOCAL, SCATTER, Family, hops
+from coral.native.search.families import ANNEAL, EVOLUTION, FAMILIES, LOCAL, SCATTER, TABU, Family, hops
 from coral.native.search.local_search import LocalSearch, are_gradients_affordable
 from coral.native.search.numeric.discrete import anneal, draw_anew, search_by_tabu
 from coral.native.search.numeric.moves import perturb_all, redraw_few, restart
@@ -110,7 +110,7 @@ class Episode:
                 self._search()
             if problem.best is not None and problem.rank(problem.best) < problem.rank(self.best):
                 self.best = self.current = problem.best  # the time was over in the middle of a move
-            if self._has_gained(ALIKE):
+            if problem.best is not None and self._has_gained(problem.best, ALIKE):
                 break
         return self._best_by_mean(self._candidate()) if self.noisy else self._candidate()
 
@@ -189,8 +189,7 @@ class Episode:
         """Extend an episode of local search that is shorter than one descent takes."""
         if FAMILIES[self.family].kind == LOCAL and not self.start.measurement.slack:
             descent = DESCENT_STEPS * (len(self.problem.space.reals) + 1) * self.problem.seconds_per_measurement
-            self.seconds = max(self.seconds, min(descent, self.longest))
-            self.problem.seconds = self.seconds
+            self.seconds = self.problem.seconds = max(self.seconds, min(descent, self.longest))
 
     def _move_in_line(self) -> None:
         """Go on with a line of optima, each near the last one; begin one at a random point where there is none, or the
@@ -199,7 +198,9 @@ class Episode:
             start = self.problem.evaluate(restart(self.local.context, self.current.point))[0]
             line, self.line_moves = self.local.optimize(start, target=None), 0
         else:
-            line = min(self.line, self._hop_from(self.line), key=self.problem.rank)
+            near = hops(self.problem.space)
+            family = self.random.choices(near, weights=[family.prior for family in near])[0]
+            line = min(self.line, self._optimum_after(family, self.line), key=self.problem.rank)
             self.line_moves = 0 if self._gain(self.line, line) > ALIKE else self.line_moves + 1
         if line.measurement.error or (not line.measurement.feasible and self.best.measurement.feasible):
             self.line = None
@@ -208,22 +209,20 @@ class Episode:
         self.optima.append(line)
         self.best = min(self.best, line, key=self.problem.rank)
 
-    def _hop_from(self, optimum: EvaluatedPoint) -> EvaluatedPoint:
-        """Move away from a local optimum at random, and return the local optimum that is found from there."""
-        local, near = self.local, hops(self.problem.space)
-        family = self.random.choices(near, weights=[family.prior for family in near])[0]
-        assert family.move is not None, "a hop is a move"
-        point = self.problem.space.clip(family.move(local.context, optimum.point))
-        moved = local.settle(self.problem.measured(point), optimum.point)
-        return local.optimize(moved, target=self.problem.merit(optimum.measurement))
+    def _optimum_after(self, family: Family, before: EvaluatedPoint, allowance: float = 0.0) -> EvaluatedPoint:
+        """Move away from a point, and return the local optimum that is found from there. `allowance`: how much worse
+        than the point it may be."""
+        assert family.move is not None, "a family of local search alone leaves no point"
+        local = self.local
+        point = self.problem.space.clip(family.move(local.context, before.point))
+        moved = local.settle(self.problem.measured(point), before.point)
+        return local.optimize(moved, target=self.problem.merit(before.measurement) + allowance)
 
     def _move(self, family: Family) -> None:
         """Make one move, then search locally. The next move starts at the result, even if it is a little worse."""
-        local, merit, allowance = self.local, self.problem.merit, self._allowance()
+        merit, allowance = self.problem.merit, self._allowance()
         if family.move is not None:
-            point = self.problem.space.clip(family.move(local.context, self.current.point))
-            moved = local.settle(self.problem.measured(point), self.current.point)
-            optimum = local.optimize(moved, target=merit(self.current.measurement) + allowance)
+            optimum = self._optimum_after(family, self.current, allowance)
         else:
             optimum = self._search_locally(family.name)
         if not optimum.measurement.feasible and self.best.measurement.feasible:
@@ -242,17 +241,24 @@ class Episode:
             self.current, self.moves_since_best = self.best, 0
 
     def _search_locally(self, family: str) -> EvaluatedPoint:
-        """Search, for a family without a move, around the current point, later around a perturbed best."""
-        start = self.current
-        if family in ("tabu", "anneal"):
-            return self._search_discrete(family)
-        if family == "evolution":
+        """Search, for a family without a move, around the current point, later around a perturbed best. For a discrete
+        search a share of the best is drawn anew, from a little to all of it."""
+        if family == EVOLUTION:
             return self._evolve()
-        if self.moves:
-            point = perturb_all(self.local.context, self.best.point)
-            start = self.problem.evaluate(self.problem.space.clip(point))[0]
+        problem, start, is_discrete = self.problem, self.current, family in (TABU, ANNEAL)
+        if self.moves and is_discrete:
+            anew = draw_anew(problem.space, self.best.point, self.random.choice(SHARES_ANEW), self.random)
+            start = problem.evaluate(anew)[0]
+            if start.measurement.error:  # no neighbour is better than another there
+                start = self.best
+        elif self.moves:
+            start = problem.evaluate(perturb_all(self.local.context, self.best.point))[0]
+        if family == TABU:
+            return search_by_tabu(problem, start, self.random)
+        if family == ANNEAL:
+            return anneal(problem, start, self.random, problem.deadline - time.monotonic())
         if family == "compass":
-            return self.local.compass(start, range(len(self.problem.space)))
+            return self.local.compass(start, range(len(problem.space)))
         return self.local.optimize(start, target=None)
 
     def _evolve(self) -> EvaluatedPoint:
@@ -280,19 +286,6 @@ class Episode:
             return math.inf
         return self.problem.merit(self.problem.measured(self.others[0]).measurement)
 
-    def _search_discrete(self, family: str) -> EvaluatedPoint:
-        """Search from the current point; later from the best, of which a share is drawn anew, from a little to all of
-        it."""
-        start, space = self.current, self.problem.space
-        if self.moves:
-            point = draw_anew(space, self.best.point, self.random.choice(SHARES_ANEW), self.random)
-            start = self.problem.evaluate(point)[0]
-            if start.measurement.error:  # no neighbour is better than another there
-                start = self.best
-        if family == "tabu":
-            return search_by_tabu(self.problem, start, self.random)
-        return anneal(self.problem, start, self.random, self.problem.deadline - time.monotonic())
-
     def _allowance(self) -> float:
         """Return how much worse than the current point the next one may be: a random share of the usual loss."""
         recent = sorted(self.losses[-RECENT:])
@@ -302,33 +295,33 @@ class Episode:
         """Return the best point found if it is better than the start, else the best of those that differ from the
         start."""
         best, start = self.problem.best, self.start
-        if best is not None and self.problem.rank(best) < self.problem.rank(start):
-            polished = best if self.noisy else self._polished(best)
-            if self._gain(start, polished) > SAME or not start.measurement.feasible:
+        if best is not None and self._has_gained(best, -math.inf):
+            polished = self._polished(best)
+            if self._has_gained(polished, SAME):
                 return polished
         found = [optimum for optimum in self.optima if optimum.point != start.point and not optimum.measurement.error]
         clearly = [optimum for optimum in found if self._gain(start, optimum) < -ALIKE]
         other = [self.problem.other] if self.problem.other is not None else []
         worse = min(clearly or found or other, key=self.problem.rank, default=start)
-        return worse if worse.measurement.feasible or self.noisy else self._polished(worse)
+        return worse if worse.measurement.feasible else self._polished(worse)
 
-    def _has_gained(self, least: float) -> bool:
-        """Return whether the best candidate is better than the start by more than `least`, relative to its cost; than a
-        start that breaks a constraint, by however little."""
-        best, start = self.problem.best, self.start
-        if best is None or self.problem.rank(best) >= self.problem.rank(start):
+    def _has_gained(self, found: EvaluatedPoint, least: float) -> bool:
+        """Return whether a point is better than the start by more than `least`, relative to its cost; than a start that
+        breaks a constraint, by however little."""
+        if self.problem.rank(found) >= self.problem.rank(self.start):
             return False
-        return not start.measurement.feasible or self._gain(start, best) > least
+        return not self.start.measurement.feasible or self._gain(self.start, found) > least
 
     def _polished(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
-        """Return the candidate with its last digits improved, strictly within its constraints."""
+        """Return the candidate with its last digits improved, strictly within its constraints; as it is where gradients
+        cannot be had, as where the check is noisy."""
         self.problem.best = evaluated
         self.problem.deadline = max(self.began + self.seconds, time.monotonic() + POLISH)
         try:
             polished = self.local.polish(evaluated)
         except TimeUp:
             polished = self.problem.best
-        return polished if self.problem.rank(polished) <= self.problem.rank(evaluated) else evaluated
+        return min(polished, evaluated, key=self.problem.rank)
 
     def _gain(self, before: EvaluatedPoint, after: EvaluatedPoint) -> float:
         """Return how much lower the cost is, relative to its size."""
