@@ -14,7 +14,6 @@ from statistics import median_high
 
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
 from coral.native.search.numeric.space import SearchSpace, Vector, changed
-from coral.native.search.numeric.variables import VariableKind
 
 MOST_NEIGHBOURS = 600  # that a step of tabu search measures; of more, this many are drawn
 WALKS = (2, 4, 8, 16, 32)  # steps of a tabu search without a new best, per variable, before it ends
@@ -52,11 +51,10 @@ class Neighbourhood:
         changes: list[Change] = []
         for k in self.space.discrete:
             variable = self.space.variables[k]
-            if variable.kind is VariableKind.CHOICE:
-                changes += [((k, float(v)),) for v in range(len(variable.choices)) if v != point[k]]
-            elif not variable.permutation:
-                steps = (v for v in (point[k] - 1, point[k] + 1) if variable.low <= v <= variable.high)
-                changes += [((k, v),) for v in sorted({*self._other_codes(point, k), *steps})]
+            if not variable.permutation:
+                around = () if variable.choices else (point[k] - 1, point[k] + 1)
+                steps = (v for v in around if variable.low <= v <= variable.high)
+                changes += [((k, v),) for v in sorted({*self._other_values(point, k), *steps})]
         if self.exchanges:
             drawn = [self._draw_exchange(point, change[0][0]) for change in changes]
             changes += [change for change in drawn if change]
@@ -82,12 +80,9 @@ class Neighbourhood:
             return self._draw_order(point, self.space.permutation_of[k])
         if self.exchanges and self.random.random() < self.exchanges and (exchange := self._draw_exchange(point, k)):
             return exchange
-        if variable.kind is VariableKind.CHOICE:
-            other = self.random.randrange(len(variable.choices) - 1)
-            return ((k, float(other + (other >= point[k]))),)
-        codes = self._other_codes(point, k)
-        if codes and self.random.random() < CODED:
-            return ((k, self.random.choice(codes)),)
+        values = self._other_values(point, k)
+        if values and (variable.choices or self.random.random() < CODED):
+            return ((k, self.random.choice(values)),)
         step = self.random.choice((-1, 1)) * max(1, round(self.random.expovariate(0.7)))
         moved = min(max(point[k] + step, variable.low), variable.high)
         return ((k, moved if moved != point[k] else min(max(point[k] - step, variable.low), variable.high)),)
@@ -101,9 +96,13 @@ class Neighbourhood:
         other = self.random.choice(others)
         return ((k, point[other]), (other, point[k]))
 
-    def _other_codes(self, point: Vector, k: int) -> list[float]:
-        """Return the other codes of the column of integer `k`, within its bounds: values that it could take instead."""
-        variable, codes = self.space.variables[k], self.space.codes[self.space.column_of[k]]
+    def _other_values(self, point: Vector, k: int) -> list[float]:
+        """Return the values that variable `k` could take instead: the other choices; of an integer, the other codes of
+        its column, within its bounds."""
+        variable = self.space.variables[k]
+        if variable.choices:
+            return [float(choice) for choice in range(len(variable.choices)) if choice != point[k]]
+        codes = self.space.codes[self.space.column_of[k]]
         return [code for code in codes if code != point[k] and variable.low <= code <= variable.high]
 
     def _draw_order(self, point: Vector, group: Sequence[int]) -> Change:
@@ -205,9 +204,13 @@ def sample_neighbours(
     neighbours than of another."""
     kinds = (EXCHANGE, REVERSE, MOVE) if problem.space.permutations else (EXCHANGE,)
     count = int(min(SAMPLED, problem.affordable(STEP_SHARE)))
-    sampled = {
-        kind: _differences(problem, start, Neighbourhood(problem.space, random, kind=kind), count) for kind in kinds
-    }
+    here = problem.merit(start.measurement)
+    sampled = dict[str, list[float]]()  # the merit of each neighbour that the check accepts, minus that of the point
+    for kind in kinds:
+        neighbours = Neighbourhood(problem.space, random, kind=kind)
+        drawn = [changed(start.point, neighbours.draw(start.point)) for _ in range(count)]
+        merits = [problem.merit(neighbour.measurement) for neighbour in problem.evaluate(*drawn)]
+        sampled[kind] = [merit - here for merit in merits if merit < inf]
     most = max(map(len, sampled.values()))
     usable = [kind for kind in kinds if len(sampled[kind]) >= USABLE * most]
     sizes = {kind: sum(map(abs, sampled[kind])) / max(1, len(sampled[kind])) for kind in usable}
@@ -215,14 +218,3 @@ def sample_neighbours(
     losses = [difference for difference in sampled[kind] if difference > 0.0]
     exchanges = min(1.0 - len(sampled[kind]) / count, MOST_EXCHANGES)
     return Neighbourhood(problem.space, random, exchanges, kind), median_high(losses) if losses else 1.0
-
-
-def _differences(
-    problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood, count: int
-) -> list[float]:
-    """Measure `count` neighbours. Return the merit of each that the check accepts, minus that of the point: below 0 if
-    the neighbour is better."""
-    drawn = [changed(start.point, neighbours.draw(start.point)) for _ in range(count)]
-    here = problem.merit(start.measurement)
-    merits = [problem.merit(neighbour.measurement) for neighbour in problem.evaluate(*drawn)]
-    return [merit - here for merit in merits if merit < inf]
