@@ -11,7 +11,7 @@ from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProb
 from coral.native.search.numeric.space import Vector, changed
 from coral.native.search.numeric.variables import Variable, VariableKind
 
-FIRST_STEP, LAST_STEP = 0.25, 1e-7  # of a real, in scales
+FIRST_STEP, LAST_STEP = 0.25, 5e-8  # of a real, in scales
 GROW, SHRINK = 2.0, 0.4
 MOST_SWEEPS = 200
 
