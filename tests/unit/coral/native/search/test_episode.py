@@ -395,9 +395,9 @@ def test_a_line_begins_anywhere_and_goes_on_from_the_best_of_its_optima(clock):
 
 
 def test_a_line_is_given_up_once_it_gains_nothing(clock, monkeypatch):
-    begun, hops, restart, hop = [], [], moves.restart, Episode._hop_from
+    begun, hops, restart, hop = [], [], moves.restart, Episode._optimum_after
     monkeypatch.setattr(episode_module, "restart", lambda *given: begun.append(len(hops)) or restart(*given))
-    monkeypatch.setattr(Episode, "_hop_from", lambda *given: hops.append(1) or hop(*given))
+    monkeypatch.setattr(Episode, "_optimum_after", lambda *given: hops.append(1) or hop(*given))
     run_episode(clock, bowl, [1.0, 2.0], "scatter", 0.5)
     assert len(begun) > 2
     assert all(later - earlier == LINE_PATIENCE for earlier, later in pairwise(begun))
