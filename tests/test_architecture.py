@@ -58,6 +58,7 @@ MAY_IMPORT = {
         "coral.errors",
         "coral.extras",  # the line that installs the SDK
         "coral.own_code",
+        "coral.search_space",  # what `coral validate` says of the files
         "coral.fleet.events",
         "attempts",
         "heartbeats.reply",  # an answer to a heartbeat is no error, whatever words are in it
@@ -69,12 +70,18 @@ MAY_IMPORT = {
         "coral.codec",
         "coral.own_code",
         "coral.public_check",
+        "coral.search_space",
         "attempts",
         "workspace",
         "heartbeats.interval",
     ),
-    # The numerical methods know nothing of agents.
-    "coral.native.search.numeric": ("coral.native.search.numeric", "coral.public_check.candidate"),
+    # The numerical methods know nothing of agents, and the space that they search nothing of methods.
+    "coral.native.search.numeric": (
+        "coral.native.search.numeric",
+        "coral.public_check.candidate",
+        "coral.search_space",
+    ),
+    "coral.search_space": ("coral.search_space", "coral.public_check.candidate"),
     # The packages of the supervisor, from the ground up.
     "coral.processes": ("coral.processes", "workspace.layout"),
     "coral.processes.cgroup": (),
@@ -296,6 +303,7 @@ EMPTY_PACKAGES = (
     "coral.public_check",
     "coral.reading",
     "coral.records",
+    "coral.search_space",
     "coral.views",
 )
 

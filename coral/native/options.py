@@ -31,7 +31,7 @@ class Options:
     `check_seconds`: how long one call of the public check may take.
 
     `steps`: signals that one prompt may lead to. `variables`: what the values of names may be, as
-    `search/numeric/declarations.py` reads it.
+    `coral/search_space/declarations.py` reads it.
     """
 
     brain: str = option(SEARCH)
@@ -43,7 +43,7 @@ class Options:
     @classmethod
     def read(cls, data: object) -> "Options":
         """Read the options. ValueError says what is wrong."""
-        from coral.native.search.numeric.declarations import read_declarations  # the other brain does without
+        from coral.search_space.declarations import read_declarations  # the other brain does without
 
         options = read_options(cls, data)
         read_declarations(options.variables)

@@ -45,8 +45,9 @@ class Native(OwnProgram):
     def inspect(self, seed: Path, editable: tuple[str, ...]) -> Inspection:
         """Say how many numbers and choices the agent would vary."""
         # Not at the top: a start does without the search.
-        from coral.native.search.numeric.declarations import read_declarations
-        from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, editable_texts
+        from coral.native.editable_files import editable_texts
+        from coral.search_space.declarations import read_declarations
+        from coral.search_space.space import MOST_VARIABLES, SearchSpace
 
         declared = read_declarations(Options.read(self.options).variables)
         count = len(SearchSpace(editable_texts(seed, editable or EVERYTHING), declared))

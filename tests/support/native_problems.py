@@ -6,11 +6,11 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from coral.native.search.numeric.declarations import read_declarations
 from coral.native.search.numeric.finite_differences import FiniteDifferences
 from coral.native.search.numeric.problem import OptimizationProblem
-from coral.native.search.numeric.space import SearchSpace
 from coral.public_check.candidate import Measurement
+from coral.search_space.declarations import read_declarations
+from coral.search_space.space import SearchSpace
 
 
 class MeasuredHere:

@@ -22,7 +22,7 @@ from coral.native.search.local_search import LocalSearch, are_gradients_affordab
 from coral.native.search.numeric.discrete import anneal, draw_anew, search_by_tabu
 from coral.native.search.numeric.moves import perturb_all, redraw_few, restart
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
-from coral.native.search.numeric.space import SearchSpace, Vector
+from coral.search_space.space import SearchSpace, Vector
 
 if TYPE_CHECKING:  # numpy and scipy take half a second: each is loaded by the first search that needs it
     from coral.native.search.numeric.evolution import Evolution

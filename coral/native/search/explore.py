@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from attempts.fields import one_line
 from attempts.record import Attempt, Direction, Verdict
 from coral.native.calls import Search
+from coral.native.editable_files import editable_texts
 from coral.native.memory import AgentMemory, Candidate, Trial
 from coral.native.options import Options
 from coral.native.output import Output
@@ -23,14 +24,14 @@ from coral.native.search.bandit import is_win
 from coral.native.search.choose_family import is_every_second
 from coral.native.search.families import EVOLUTION, FAMILIES, format_title, suitable_families
 from coral.native.search.insight import findings
-from coral.native.search.numeric.declarations import read_declarations
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem, TimeUp
-from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, Vector, editable_texts
 from coral.native.search.unchecked_search import next_step, propose
 from coral.native.situation import CandidateFound
 from coral.native.snapshots import Snapshots
 from coral.native.tool_error import ToolError
 from coral.public_check.check import CheckBroken, PublicCheck
+from coral.search_space.declarations import read_declarations
+from coral.search_space.space import MOST_VARIABLES, SearchSpace, Vector
 from heartbeats.interval import OwnInterval
 from workspace.errors import LockedError, SubmitError
 from workspace.submit import checkout

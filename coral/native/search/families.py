@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from coral.native.search.numeric import moves
 from coral.native.search.numeric.moves import Move
-from coral.native.search.numeric.space import SearchSpace
+from coral.search_space.space import SearchSpace
 
 FEWEST_DISCRETE = 4
 LOCAL, EVOLUTION, TABU, ANNEAL = "local", "evolution", "tabu", "anneal"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
-from coral.native.search.numeric.space import SearchSpace, Vector, changed
-from coral.native.search.numeric.variables import VariableKind
+from coral.search_space.space import SearchSpace, Vector, changed
+from coral.search_space.variables import VariableKind
 
 STEP = 0.01  # of a variable's scale
 MOST_STEPPED = 80  # variables that are stepped; of more, every second or third and so on

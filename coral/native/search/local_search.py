@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from coral.native.search.numeric.compass import search_by_compass
 from coral.native.search.numeric.moves import MoveContext
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
-from coral.native.search.numeric.space import Vector
 from coral.public_check.candidate import Measurement
+from coral.search_space.space import Vector
 
 if TYPE_CHECKING:  # numpy and scipy take half a second: they are loaded by the first search that needs them
     from coral.native.search.numeric.finite_differences import FiniteDifferences

@@ -13,9 +13,9 @@ from coral.native.search.bandit import is_win
 from coral.native.search.families import FAMILIES
 from coral.native.search.numeric.moves import MoveContext
 from coral.native.search.numeric.problem import OptimizationProblem
-from coral.native.search.numeric.space import SearchSpace, Vector
-from coral.native.search.numeric.variables import VariableKind
 from coral.public_check.candidate import Measurement
+from coral.search_space.space import SearchSpace, Vector
+from coral.search_space.variables import VariableKind
 
 FIRST_STEP = 0.2  # in scales
 GROW, SHRINK = 1.6, 0.87  # factors of the step's size; with one improvement in about five, it stays the same

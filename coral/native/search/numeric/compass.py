@@ -8,8 +8,8 @@ from math import inf
 from random import Random
 
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
-from coral.native.search.numeric.space import Vector, changed
-from coral.native.search.numeric.variables import Variable, VariableKind
+from coral.search_space.space import Vector, changed
+from coral.search_space.variables import Variable, VariableKind
 
 FIRST_STEP, LAST_STEP = 0.25, 5e-8  # of a real, in scales
 GROW, SHRINK = 2.0, 0.4

@@ -13,7 +13,7 @@ from random import Random
 from statistics import median_high
 
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
-from coral.native.search.numeric.space import SearchSpace, Vector, changed
+from coral.search_space.space import SearchSpace, Vector, changed
 
 MOST_NEIGHBOURS = 600  # that a step of tabu search measures; of more, this many are drawn
 WALKS = (2, 4, 8, 16, 32)  # steps of a tabu search without a new best, per variable, before it ends

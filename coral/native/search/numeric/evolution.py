@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
-from coral.native.search.numeric.space import Vector, changed
+from coral.search_space.space import Vector, changed
 
 FIRST_STEP = 0.2  # in scales
 MOST_CORRELATED = 100  # variables between which correlations are learned; with more, that takes longer than it helps

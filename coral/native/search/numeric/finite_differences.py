@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
-from coral.native.search.numeric.space import Vector, changed
 from coral.public_check.candidate import Measurement
+from coral.search_space.space import Vector, changed
 
 STEP = 1e-7  # of a variable's scale: rounding and curvature then weigh about alike
 LONGER_STEP = 1e-3  # tried once, where no step changes the score: it may be rounded to a few digits

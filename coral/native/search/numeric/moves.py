@@ -11,8 +11,8 @@ from random import Random
 from typing import Self
 
 from coral.native.search.numeric.problem import OptimizationProblem
-from coral.native.search.numeric.space import SearchSpace, Vector, changed, spans_magnitudes
-from coral.native.search.numeric.variables import VariableKind
+from coral.search_space.space import SearchSpace, Vector, changed, spans_magnitudes
+from coral.search_space.variables import VariableKind
 
 TRIES = (4, 16, 60)  # how many random versions of a row are measured before the best is taken
 FREE_RESTARTS = 6  # whole random points, of which a restart takes the best

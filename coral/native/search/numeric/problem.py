@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from coral.native.search.numeric.space import SearchSpace, Vector
 from coral.public_check.candidate import Measurement, Texts
+from coral.search_space.space import SearchSpace, Vector
 
 SAME = 1e-9  # relative: costs closer than this are one result
 PENALTY = 3.0  # cost of one unit of a broken constraint, when candidates are compared

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
-from coral.native.search.numeric.space import changed
+from coral.search_space.space import changed
 
 FIRST_WIDTH, NARROWEST, WIDEST = 0.5, 1e-6, 100.0  # half-widths of the box, in scales
 WIDER, NARROWER = 1.6, 0.7  # factors of the half-width

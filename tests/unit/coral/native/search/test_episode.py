@@ -15,7 +15,7 @@ from coral.native.search.local_search import LocalSearch
 from coral.native.search.numeric import moves
 from coral.native.search.numeric.evolution import Evolution
 from coral.native.search.numeric.problem import CHUNK_SECONDS, OptimizationProblem
-from coral.native.search.numeric.space import SearchSpace
+from coral.search_space.space import SearchSpace
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from coral.native.search.episode import Episode
 from coral.native.search.explore import THREADS, Explorer
 from coral.native.search.numeric import problem
 from coral.native.search.numeric.evolution import Evolution, save_evolution
-from coral.native.search.numeric.space import MOST_VARIABLES
 from coral.native.tool_error import ToolError
 from coral.public_check.candidate import Measurement
+from coral.search_space.space import MOST_VARIABLES
 
 SHAKE = Search(family="shake", start=None, why="")
 

@@ -3,7 +3,7 @@
 import json
 
 from coral.native.search.families import suitable_families
-from coral.native.search.numeric.space import SearchSpace
+from coral.search_space.space import SearchSpace
 
 
 def test_only_families_that_suit_the_files_are_offered():

@@ -9,8 +9,8 @@ from native_situations import trial
 
 from attempts.record import Direction
 from coral.native.search.families import FAMILIES
-from coral.native.search.numeric.space import SearchSpace
 from coral.native.search.unchecked_search import FIRST_STEP, next_step, propose
+from coral.search_space.space import SearchSpace
 
 
 @pytest.mark.parametrize("family", [name for name, family in FAMILIES.items() if family.move])

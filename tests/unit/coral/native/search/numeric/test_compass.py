@@ -6,7 +6,7 @@ from native_problems import MeasuredLines
 
 from coral.native.search.numeric.compass import search_by_compass
 from coral.native.search.numeric.problem import OptimizationProblem
-from coral.native.search.numeric.space import SearchSpace
+from coral.search_space.space import SearchSpace
 
 
 def test_integers_choices_and_kinks_are_found():

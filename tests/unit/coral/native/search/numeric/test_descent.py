@@ -8,8 +8,8 @@ from native_problems import differences, problem, rosenbrock
 
 from coral.native.search.numeric.descent import LOOKED_BACK, Descent
 from coral.native.search.numeric.problem import OptimizationProblem
-from coral.native.search.numeric.space import SearchSpace
 from coral.public_check.candidate import Measurement
+from coral.search_space.space import SearchSpace
 
 
 def descend(function, start, maximize=False):

@@ -16,7 +16,7 @@ from coral.native.search.numeric.discrete import (
     sample_neighbours,
     search_by_tabu,
 )
-from coral.native.search.numeric.space import changed
+from coral.search_space.space import changed
 
 
 def energy(data):

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil, floor, inf, isfinite
 
-from coral.native.search.numeric.variables import Variable, VariableKind, arrange_lines, choice, find_variables, lines
+from coral.search_space.variables import Variable, VariableKind, arrange_lines, choice, find_variables, lines
 
 FEWEST = 8  # integers that a list must have to be recognised as bits or as a permutation
 PERMUTATION, FIXED = "permutation", "fixed"

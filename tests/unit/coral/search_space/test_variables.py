@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from coral.native.search.numeric.declarations import declared_variables
-from coral.native.search.numeric.variables import Variable, VariableKind, find_variables, variable_of_literal
+from coral.search_space.declarations import declared_variables
+from coral.search_space.variables import Variable, VariableKind, find_variables, variable_of_literal
 
 
 def test_an_integer_is_rounded_and_a_choice_is_one_of_its_words():

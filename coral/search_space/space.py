@@ -8,14 +8,12 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain, islice
 from math import inf, isfinite
-from pathlib import Path
 from random import Random
 
-from coral.native.search.numeric.declarations import Declaration, declared_variables
-from coral.native.search.numeric.variables import VariableKind
 from coral.public_check.candidate import Texts
+from coral.search_space.declarations import Declaration, declared_variables
+from coral.search_space.variables import VariableKind
 
-LARGEST_FILE = 1_000_000  # characters; a larger file is data, not a candidate
 MOST_VARIABLES = 3000
 SMALL_SPREAD = 0.05  # of their size: if values spread less, their spread does not show how much they may vary
 RANGE_MARGIN = 0.12  # of the spread of a column's values, beyond the lowest and the highest
@@ -23,8 +21,6 @@ WIDE = 100.0  # times the range of the values seen: wider declared bounds may no
 DECLARED = 0.5  # of the episodes move within declared bounds, however wide; the others near the values seen
 MAGNITUDES = 100.0  # times its lowest value: an interval that is wider is drawn from by magnitude
 MOST_CODES = 16  # different integers in a column; if there are more, they are amounts
-# Files that are no part of a candidate: Coral writes its instructions to agents into some of them.
-LEFT_OUT = frozenset({".git", ".shared", "__pycache__", "AGENTS.md", "CLAUDE.md", "GEMINI.md"})
 DESCRIBED = 3  # changed values that a description names
 
 Vector = list[float]
@@ -218,22 +214,3 @@ class SearchSpace:
             return f"{choices[round(before)]} -> {choices[round(after)]}"
         texts = ((f"{before:.{digits}g}", f"{after:.{digits}g}") for digits in (5, 8, 12, 17))
         return " -> ".join(next(pair for pair in texts if pair[0] != pair[1]))
-
-
-def editable_texts(root: Path, globs: Sequence[str]) -> Texts:
-    """Return the editable text files below `root`, by relative name. Links, files behind one, and large or unreadable
-    files are left out."""
-    out: Texts = {}
-    for pattern in globs:
-        for path in sorted(root.glob(pattern.lstrip("/"))):
-            name = path.relative_to(root)
-            linked = any((root / part).is_symlink() for part in (name, *name.parents)[:-1])
-            if LEFT_OUT & set(name.parts) or linked or not path.is_file():
-                continue
-            try:
-                text = path.read_bytes().decode("utf-8")
-            except (OSError, UnicodeDecodeError):
-                continue
-            if len(text) <= LARGEST_FILE and "\0" not in text:
-                out[name.as_posix()] = text
-    return out

@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from coral.native.search.numeric.declarations import read_declarations
 from coral.native.search.numeric.discrete import Neighbourhood
-from coral.native.search.numeric.space import SearchSpace
-from coral.native.search.numeric.variables import VariableKind
+from coral.search_space.declarations import read_declarations
+from coral.search_space.space import SearchSpace
+from coral.search_space.variables import VariableKind
 
 
 def space(text, declared=None, name="p.yaml"):
