@@ -29,9 +29,6 @@ if TYPE_CHECKING:  # numpy and scipy take half a second: each is loaded by the f
 
 ALIKE = 3e-6  # relative: costs closer than this are one result before the last digits are sought
 POLISH = 0.2  # of the episode's time, or this many seconds, for the last digits
-TOLERANCE = 0.8  # of the usual loss: how much worse the next point of departure may be
-RECENT = 30  # how many of the last losses are taken into account
-PATIENCE = 25  # moves without a new best after which the search returns to the best
 QUICK = 5e-4  # seconds of a measurement: a check that takes longer is timed for longer
 TIMING = 0.02  # of the episode's time, for that
 FEWEST = 4.0  # measurements, of the start among others, that an episode has time for
@@ -69,16 +66,13 @@ class Episode:
     large_populations: bool = False  # whether an evolution goes on with them after its first run
     noisy: bool | None = None  # whether two measurements of a point differ; None if that is not known yet
     moves: int = 0
-    losses: list[float] = field(default_factory=list)  # of each local optimum against the best
     optima: list[EvaluatedPoint] = field(default_factory=list)
     bests: list[EvaluatedPoint] = field(default_factory=list)  # each the best so far by a noisy check
     began: float = field(default_factory=lambda: time.monotonic())
     reported_at: float = 0.0
-    moves_since_best: int = 0
     line: EvaluatedPoint | None = None  # the best of a line that began anywhere
     line_moves: int = 0  # since it gained last
     start: EvaluatedPoint = field(init=False)
-    current: EvaluatedPoint = field(init=False)
     best: EvaluatedPoint = field(init=False)
     local: LocalSearch = field(init=False)
 
@@ -89,7 +83,7 @@ class Episode:
         problem.seconds = self.seconds
         problem.deadline = math.inf  # the start is measured, however slow the check is
         problem.submitted = [problem.space.start, *self.others]
-        self.start = self.current = self.best = problem.measured(problem.space.start)
+        self.start = self.best = problem.measured(problem.space.start)
         self._learn_noise()
         self._learn_pace()
         self.seconds = problem.seconds = max(self.seconds, FEWEST * problem.seconds_per_measurement)
@@ -101,7 +95,7 @@ class Episode:
         points = self.start.point, self.others, self.known
         self.local = LocalSearch(problem, *points, self.random, gradients, declared, noisy=noisy)
         problem.best = None
-        if self.current.measurement.error:
+        if self.best.measurement.error:
             self._find_valid()
         # Last digits are sought of what is better, in the reals: where there is none, the time is the search's.
         for share in self._shares():
@@ -109,7 +103,7 @@ class Episode:
             with suppress(TimeUp):
                 self._search()
             if problem.best is not None and problem.rank(problem.best) < problem.rank(self.best):
-                self.best = self.current = problem.best  # the time was over in the middle of a move
+                self.best = problem.best  # the time was over in the middle of a move
             if problem.best is not None and self._has_gained(problem.best, ALIKE):
                 break
         return self._best_by_mean(self._candidate()) if self.noisy else self._candidate()
@@ -176,13 +170,13 @@ class Episode:
         the start, these show nothing."""
         self.problem.deadline = self.began + VALID_SHARE * self.seconds
         with suppress(TimeUp):
-            while self.current.measurement.error:
+            while self.best.measurement.error:
                 context = self.local.context.widen(10.0 ** self.random.uniform(0.0, WIDEST))
                 everywhere = [context.draw_value(k) for k in range(len(context.space))]
                 points = [context.space.clip(everywhere), redraw_few(context, self.start.point)]
                 found = min(self.problem.evaluate(*points), key=self.problem.rank)
                 if not found.measurement.error:
-                    self.current = self.best = found
+                    self.best = found
                     self.local.context = context
 
     def _take_time_for_descent(self) -> None:
@@ -195,7 +189,7 @@ class Episode:
         """Go on with a line of optima, each near the last one; begin one at a random point where there is none, or the
         last moves have gained nothing. Whether the line is better than the best so far is of no account to it."""
         if self.line is None or self.line_moves >= LINE_PATIENCE:
-            start = self.problem.evaluate(restart(self.local.context, self.current.point))[0]
+            start = self.problem.evaluate(restart(self.local.context, self.best.point))[0]
             line, self.line_moves = self.local.optimize(start, target=None), 0
         else:
             near = hops(self.problem.space)
@@ -205,47 +199,31 @@ class Episode:
         if line.measurement.error or (not line.measurement.feasible and self.best.measurement.feasible):
             self.line = None
             return
-        self.line = self.current = line
+        self.line = line
         self.optima.append(line)
         self.best = min(self.best, line, key=self.problem.rank)
 
-    def _optimum_after(self, family: Family, before: EvaluatedPoint, allowance: float = 0.0) -> EvaluatedPoint:
-        """Move away from a point, and return the local optimum that is found from there. `allowance`: how much worse
-        than the point it may be."""
+    def _optimum_after(self, family: Family, before: EvaluatedPoint) -> EvaluatedPoint:
+        """Move away from a point, and return the local optimum that is found from there."""
         assert family.move is not None, "a family of local search alone leaves no point"
         local = self.local
         point = self.problem.space.clip(family.move(local.context, before.point))
         moved = local.settle(self.problem.measured(point), before.point)
-        return local.optimize(moved, target=self.problem.merit(before.measurement) + allowance)
+        return local.optimize(moved, target=self.problem.merit(before.measurement))
 
     def _move(self, family: Family) -> None:
-        """Make one move, then search locally. The next move starts at the result, even if it is a little worse."""
-        merit, allowance = self.problem.merit, self._allowance()
-        if family.move is not None:
-            optimum = self._optimum_after(family, self.current, allowance)
-        else:
-            optimum = self._search_locally(family.name)
-        if not optimum.measurement.feasible and self.best.measurement.feasible:
-            return
-        self.optima.append(optimum)
-        if abs(self._gain(self.current, optimum)) > ALIKE:  # else it fell back to where it had left
-            self.losses.append(max(0.0, merit(optimum.measurement) - merit(self.best.measurement)))
-        self.moves_since_best += 1
-        if self.problem.rank(optimum) < self.problem.rank(self.best):
-            if self._gain(self.best, optimum) >= ALIKE:
-                self.moves_since_best = 0
-            self.best = self.current = optimum
-        elif merit(optimum.measurement) < merit(self.current.measurement) + allowance:
-            self.current = optimum
-        if self.moves_since_best >= PATIENCE:
-            self.current, self.moves_since_best = self.best, 0
+        """Make one move from the best so far, then search locally."""
+        optimum = self._optimum_after(family, self.best) if family.move else self._search_locally(family.name)
+        if optimum.measurement.feasible or not self.best.measurement.feasible:
+            self.optima.append(optimum)
+            self.best = min(self.best, optimum, key=self.problem.rank)
 
     def _search_locally(self, family: str) -> EvaluatedPoint:
         """Search, for a family without a move, around the current point, later around a perturbed best. For a discrete
         search a share of the best is drawn anew, from a little to all of it."""
         if family == EVOLUTION:
             return self._evolve()
-        problem, start, is_discrete = self.problem, self.current, family in (TABU, ANNEAL)
+        problem, start, is_discrete = self.problem, self.best, family in (TABU, ANNEAL)
         if self.moves and is_discrete:
             anew = draw_anew(problem.space, self.best.point, self.random.choice(SHARES_ANEW), self.random)
             start = problem.evaluate(anew)[0]
@@ -274,7 +252,7 @@ class Episode:
         if evolution.ended:
             if self.large_populations and evolution.runs == 1:  # many optima ask for large populations, one does not
                 evolution.runs = LATER_RUN
-            point = restart(self.local.context, self.best.point) if evolution.runs else self.current.point
+            point = restart(self.local.context, self.best.point) if evolution.runs else self.best.point
             evolution.scales = self.local.context.scales
             evolution.begin(point, self.random, self.problem.affordable(GENERATION_SHARE))
         descend = self.local.descend if self.local.can_descend else None
@@ -285,11 +263,6 @@ class Episode:
         if not self.others or self.moves or self.problem.seconds_per_measurement > TIMING * self.seconds:
             return math.inf
         return self.problem.merit(self.problem.measured(self.others[0]).measurement)
-
-    def _allowance(self) -> float:
-        """Return how much worse than the current point the next one may be: a random share of the usual loss."""
-        recent = sorted(self.losses[-RECENT:])
-        return TOLERANCE * recent[len(recent) // 2] * self.random.random() if recent else 0.0
 
     def _candidate(self) -> EvaluatedPoint:
         """Return the best point found if it is better than the start, else the best of those that differ from the

@@ -46,7 +46,6 @@ _ALL = (
     Family("rows", 3.4, "draws rows of a table anew and adapts everything else to them", moves.redraw_rows, columns=1),
     Family("shake", 2.0, "moves every number a little, then searches locally", moves.perturb_all),
     Family("jump", 2.4, "moves one to three numbers far, then searches locally", moves.redraw_few),
-    Family("swap", 1.8, "exchanges some values of two rows, then searches locally", moves.swap_values, columns=2),
     Family("cross", 2.0, "joins the present candidate with a part of another agent's", moves.cross, others=True),
     Family(SCATTER, 0.8, "begins anywhere, and moves on from there while that gains", moves.restart),
     Family("compass", 0.8, "moves one number or choice at a time, with a step that adapts"),

@@ -79,16 +79,6 @@ def redraw_rows(context: MoveContext, current: Vector) -> Vector:
     return current
 
 
-def swap_values(context: MoveContext, current: Vector) -> Vector:
-    """Exchange some but not all values of two rows."""
-    point = list(current)
-    one, two = context.random.sample(context.draw_table(), 2)
-    width = len(one)
-    for column in context.random.sample(range(width), context.random.randint(1, max(1, width - 1))):
-        point[one[column]], point[two[column]] = point[two[column]], point[one[column]]
-    return point
-
-
 def perturb_all(context: MoveContext, current: Vector) -> Vector:
     """Change every number a little; how little is drawn anew each time."""
     size = 10 ** context.random.uniform(-2.5, -0.5)

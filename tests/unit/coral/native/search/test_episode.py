@@ -412,7 +412,7 @@ def test_a_line_that_the_check_rejects_is_no_candidate(clock):
     episode, found = run_episode(clock, near, [1.0] * 4, "scatter", 0.3)
     assert all(optimum.measurement.feasible for optimum in episode.optima)
     assert found.measurement.feasible
-    assert episode.current.measurement.feasible
+    assert episode.best.measurement.feasible
 
 
 def test_a_line_replaces_the_best_that_is_kept_only_by_a_better_one(clock):

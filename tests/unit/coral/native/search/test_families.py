@@ -11,7 +11,7 @@ def test_only_families_that_suit_the_files_are_offered():
     table = SearchSpace({"p.json": json.dumps({"rows": [{"x": 0.1, "y": 0.2}] * 3})})
     words = SearchSpace({"p.cfg": "kind = a # choices: a, b\n"})
     assert "rows" not in suitable_families(scalar, others=False, check=True)
-    assert {"rows", "swap", "cross"} <= set(suitable_families(table, others=True, check=True))
+    assert {"rows", "cross"} <= set(suitable_families(table, others=True, check=True))
     assert "cross" not in suitable_families(table, others=False, check=True)
     assert "descent" not in suitable_families(table, others=False, check=False)
     assert "descent" not in suitable_families(words, others=False, check=True)

@@ -15,7 +15,6 @@ from coral.native.search.numeric.moves import (
     redraw_few,
     redraw_rows,
     restart,
-    swap_values,
 )
 
 MINE = {"rows": [{"x": float(k), "y": 0.5} for k in range(6)]}
@@ -62,7 +61,3 @@ def test_a_row_that_is_drawn_anew_leaves_its_place():
         changed = [k for k in range(len(point)) if point[k] != space.start[k]]
         assert changed
         assert max(abs(point[k] - space.start[k]) for k in changed) > 0.1 * moves.scales[changed[0]]
-
-
-def test_swapping_exchanges_values_and_invents_none(context):
-    assert sorted(swap_values(context, context.space.start)) == sorted(context.space.start)
