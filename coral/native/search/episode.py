@@ -219,8 +219,8 @@ class Episode:
             self.best = min(self.best, optimum, key=self.problem.rank)
 
     def _search_locally(self, family: str) -> EvaluatedPoint:
-        """Search, for a family without a move, around the current point, later around a perturbed best. For a discrete
-        search a share of the best is drawn anew, from a little to all of it."""
+        """Search, for a family without a move, around the best point, later around a perturbed one. For a discrete search
+        a share of it is drawn anew, from a little to all of it."""
         if family == EVOLUTION:
             return self._evolve()
         problem, start, is_discrete = self.problem, self.best, family in (TABU, ANNEAL)
@@ -240,8 +240,8 @@ class Episode:
         return self.local.optimize(start, target=None)
 
     def _evolve(self) -> EvaluatedPoint:
-        """Go on with the run that an earlier episode left, or begin one: the first at the current point, later ones at
-        a random point."""
+        """Go on with the run that an earlier episode left, or begin one: the first at the best point, later ones at a
+        random point."""
         from coral.native.search.numeric.evolution import GENERATION_SHARE, Evolution
 
         if self.evolution is None:
