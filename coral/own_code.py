@@ -3,6 +3,10 @@ agent."""
 
 from pkgutil import resolve_name
 
+from attempts.fields import one_line
+
+LONGEST = 300  # characters of what foreign code says
+
 
 def find_own(kind: str, spec: str) -> object:
     """Return what `module:name` names. ValueError says what is missing, or what its module raises. `kind`: what it
@@ -17,5 +21,5 @@ def find_own(kind: str, spec: str) -> object:
 
 
 def in_words(problem: BaseException) -> str:
-    """Say what foreign code raised: with the kind of error, for the text alone may be a bare name."""
-    return f"{type(problem).__name__}: {problem}"
+    """Say in one line what foreign code raised: with the kind of error, for the text alone may be a bare name."""
+    return one_line(f"{type(problem).__name__}: {problem}", LONGEST)

@@ -103,10 +103,11 @@ class RunView:
 
     @cached_property
     def maker(self) -> int | None:
-        """The pid of the process that still makes the run; None if there is none."""
+        """The pid of the process that makes the run, until the run has begun; 0 if that is not known, None if there is
+        none."""
         from coral.supervisor.lock import holder
 
-        return holder(self.layout.making) if self.is_open and not self.is_made else None
+        return holder(self.layout.making) if self.is_open and not self.layout.journal.exists() else None
 
     @property
     def task(self) -> str:

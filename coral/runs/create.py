@@ -27,7 +27,7 @@ from coral.grading.venv import make as make_venv, note, venv_of
 from coral.processes import cgroup, received_signals
 from coral.processes.launch_tags import tag_of_one
 from coral.processes.prestarted import PrestartedInterpreter
-from coral.supervisor.lock import hold_lock
+from coral.supervisor.lock import lock_file
 from coral.supervisor.workers import WorkerPool
 from workspace import git, hub, owner
 from workspace.cancellation import CancelToken
@@ -62,8 +62,8 @@ def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], obj
         try:
             with received_signals.let_through():
                 create(layout, tuple(roster))
-            with hold_lock(layout.making):
-                _fill(layout, config, roster, level, say, meanwhile)
+            lock_file(layout.making)  # held until this process ends: before the run has begun, a stop ends the process
+            _fill(layout, config, roster, level, say, meanwhile)
         except BaseException as error:
             remove_run(layout)
             if not (full := is_disk_problem(error)) and not isinstance(error, OSError):

@@ -51,7 +51,11 @@ def find(name: str, options: Mapping[str, object]) -> Runtime:
         raise CoralError(f"{problem}: it has no {', '.join(missing)}", hint)
     try:
         runtime = factory(options)
-    except Exception as error:  # it may not be our code
+    except CoralError:
+        raise
+    except (Exception, SystemExit) as error:  # a task's own may raise anything
+        if name in RUNTIMES:
+            raise
         raise CoralError(f"{problem}: {in_words(error)}", "it is called with the options, a mapping") from error
     if not isinstance(runtime, Runtime):
         raise CoralError(f"{problem}: it is no subclass of Runtime", hint)

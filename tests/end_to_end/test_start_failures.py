@@ -92,8 +92,12 @@ def test_a_stop_ends_the_start_that_still_makes_the_run(tmp_path) -> None:
         (root,) = (tmp_path / "runs").glob("*/*")
         done = coral_process("resume", "--run", str(root), "--detach", cwd=tmp_path)
         assert f"cannot resume {root.name}: process {child.pid} is still making it" in done.stderr
+        for way in ("--keep-agents", "--after-grades"):
+            done = coral_process("stop", way, "--run", str(root), cwd=tmp_path)
+            assert f"cannot stop {root.name} this way: it is still being made" in done.stderr
         done = coral_process("stop", "--run", str(root), cwd=tmp_path)
         assert (done.returncode, done.stdout) == (0, f"{root.name} was not made yet; nothing of it is left\n")
+        assert not root.exists()
         assert child.wait(60) == 130
     assert [path.name for path in tmp_path.iterdir()] == ["task"]
 

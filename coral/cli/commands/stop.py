@@ -46,19 +46,17 @@ def run(args: argparse.Namespace) -> int:
         args.timeout = math.inf if args.after_grades else LONGEST
     layout, begun = run_lookup.run_of(args), time.monotonic()
     name = layout.root.name
-    view = RunView(layout)
-    pid = view.supervisor
-    if pid is None and view.maker and not _end_maker(layout, view.maker, args.timeout):
-        raise CoralError(f"process {view.maker}, which still makes {name}, does not end", "its `coral start` says why")
-    if pid is None and _has_ended(layout):
+    is_unmade = _end_maker(layout, args)
+    pid = RunView(layout).supervisor
+    if is_unmade is not False and pid is None and _has_ended(layout):
         if args.json:
-            _print_data(name, 0.0, stopped=True)
+            _print_data(name, time.monotonic() - begun, stopped=True)
         else:
-            print(f"{name} {'is not running' if view.maker is None else 'was not made yet; nothing of it is left'}")
+            print(f"{name} {'was not made yet; nothing of it is left' if is_unmade else 'is not running'}")
         return 0
     supervisor = identify(pid) if pid else None
     end = _leave if args.keep_agents else _drain if args.after_grades else _stop
-    finished = end(layout, sender, args)
+    finished = is_unmade is not False and end(layout, sender, args)
     if finished and supervisor is not None:
         _await_exit(supervisor)
     passed = time.monotonic() - begun
@@ -131,15 +129,31 @@ def _drain(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
     return False
 
 
-def _end_maker(layout: Layout, pid: int, timeout: float) -> bool:
-    """End the `coral start` that still makes the run, which removes what it has made; return whether it has ended in
-    time."""
+def _end_maker(layout: Layout, args: argparse.Namespace) -> bool | None:
+    """End the `coral start` that still makes the run, which removes what it has made. Return whether nothing is left of
+    it in time; None if nobody makes the run, or it has begun meanwhile. CoralError if it cannot be ended."""
+    view = RunView(layout)
+    if view.supervisor is not None or (pid := view.maker) is None:
+        return None
+    name = layout.root.name
+    if args.keep_agents or args.after_grades:
+        hint = f"`{command('stop', layout)}` ends its `coral start`"
+        raise CoralError(f"cannot stop {name} this way: it is still being made", hint)
     from coral.processes.process import end_supervisor
-    from coral.supervisor.lock import holder
 
-    print(f"ending the `coral start` that makes {layout.root.name} ...", file=sys.stderr)
-    end_supervisor(pid)
-    return any(holder(layout.making) is None for _ in send_request.pauses(timeout))
+    print(f"ending the `coral start` that makes {name} ...", file=sys.stderr)
+    maker = identify(pid) if pid else None
+    try:
+        if maker is not None:
+            end_supervisor(pid)
+    except ProcessLookupError:
+        pass
+    except OSError as error:
+        raise CoralError(f"cannot stop {name}: {error}", f"end process {pid} by SIGTERM") from error
+    for _ in send_request.pauses(args.timeout):
+        if not is_alive(maker) if maker is not None else RunView(layout).maker is None:
+            return None if layout.root.exists() else True
+    return False
 
 
 def _await_exit(supervisor: Identity) -> None:

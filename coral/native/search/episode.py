@@ -219,8 +219,8 @@ class Episode:
             self.best = min(self.best, optimum, key=self.problem.rank)
 
     def _search_locally(self, family: str) -> EvaluatedPoint:
-        """Search, for a family without a move, around the best point, later around a perturbed one. For a discrete search
-        a share of it is drawn anew, from a little to all of it."""
+        """Search, for a family without a move, around the best point, later around a perturbed one. For a discrete
+        search a share of it is drawn anew, from a little to all of it."""
         if family == EVOLUTION:
             return self._evolve()
         problem, start, is_discrete = self.problem, self.best, family in (TABU, ANNEAL)

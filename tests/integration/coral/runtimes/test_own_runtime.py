@@ -93,12 +93,14 @@ def test_the_documented_runtime_reads_and_judges_as_documented(own: Path) -> Non
         ("my_runtime:json", "json cannot be called"),
         ("raising:X", "KeyError: 'HOME_OF_MINE'"),
         ("my_runtime:MyAgent.__init__", "TypeError: "),
+        ("picky:Ends", "SystemExit: 3: it is called with the options"),
         ("picky:X", "cannot use the runtime 'picky:X': KeyError: 'program': it is called with the options"),
     ],
 )
 def test_a_runtime_that_cannot_be_used_is_refused_with_a_reason(own: Path, name: str, said: str) -> None:
     (own.parent / "modules" / "raising.py").write_text("import os\nos.environ['HOME_OF_MINE']\n")
-    (own.parent / "modules" / "picky.py").write_text("def X(options):\n    return options['program']\n")
+    picky = "def X(options):\n    return options['program']\n\n\ndef Ends(options):\n    raise SystemExit(3)\n"
+    (own.parent / "modules" / "picky.py").write_text(picky)
     (problem,) = registry.check(name, {})
     assert said in problem
 

@@ -24,7 +24,7 @@ def test_a_redirection_to_a_family_that_finds_nothing_ends():
     assert memory.discard(TRIAL) == replace(
         memory, pending=None, trials=(TRIAL,), redirection=replace(redirection, family="")
     )
-    other = replace(redirection, family="swap")
+    other = replace(redirection, family="cross")
     assert replace(memory, redirection=other).discard(TRIAL).redirection == other
 
 

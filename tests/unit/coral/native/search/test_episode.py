@@ -391,6 +391,7 @@ def test_a_line_begins_anywhere_and_goes_on_from_the_best_of_its_optima(clock):
     assert all(abs(a - b) > 0.5 for a, b in zip(episode.optima[0].point, at, strict=True))
     line = episode.optima[: LINE_PATIENCE + 1]
     scores = [hills(optimum.point) for optimum in line]
+    assert len(scores) == LINE_PATIENCE + 1
     assert scores == sorted(scores, reverse=True)
 
 
