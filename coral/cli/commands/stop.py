@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     pid = RunView(layout).supervisor
     if is_unmade is not False and pid is None and _has_ended(layout):
         if args.json:
-            _print_data(name, time.monotonic() - begun, stopped=True)
+            _print_data(name, time.monotonic() - begun if is_unmade else 0.0, stopped=True)
         else:
             print(f"{name} {'was not made yet; nothing of it is left' if is_unmade else 'is not running'}")
         return 0

@@ -59,7 +59,7 @@ def test_a_runtime_of_ones_own_is_imported(tmp_path: Path, monkeypatch: pytest.M
         "my_runtime_module:N": "cannot be called",
         "my_runtime_module:Half": "it has no command, judge, name",
         "my_runtime_module:Other": "it is no subclass of Runtime",
-        ":Mine": "Empty module name",
+        ":Mine": "it must be module:name",
     }.items():
         assert reason in registry.check(name, {})[0]
 
