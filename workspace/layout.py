@@ -89,7 +89,6 @@ class Layout:
     checklist = _Below("private/HEARTBEAT.md")  # the task's own, if it has one
     launch_secret = _Below("private/launch.secret")  # by which tags of launches cannot be guessed
     lock = _Below("private/supervisor.lock")
-    making = _Below("private/making.lock")  # held by the process that makes the run
     log = _Below("private/supervisor.log")
 
     def requests_of(self, sender: str) -> Path:

@@ -101,14 +101,6 @@ class RunView:
         agent, which cannot see the journal."""
         return not self.is_open or self.layout.journal.exists() or self.store.witness(0) is not None
 
-    @cached_property
-    def maker(self) -> int | None:
-        """The pid of the process that makes the run, until the run has begun; 0 if that is not known, None if there is
-        none."""
-        from coral.supervisor.lock import holder
-
-        return holder(self.layout.making) if self.is_open and not self.layout.journal.exists() else None
-
     @property
     def task(self) -> str:
         return self.status.text("task") or self.layout.root.parent.name

@@ -27,7 +27,6 @@ from coral.grading.venv import make as make_venv, note, venv_of
 from coral.processes import cgroup, received_signals
 from coral.processes.launch_tags import tag_of_one
 from coral.processes.prestarted import PrestartedInterpreter
-from coral.supervisor.lock import lock_file
 from coral.supervisor.workers import WorkerPool
 from workspace import git, hub, owner
 from workspace.cancellation import CancelToken
@@ -60,9 +59,6 @@ def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], obj
             hint = "see workspace.runs in task.yaml"
             raise CoralError(f"cannot make a run in {runs}: {error.strerror}", hint) from error
         try:
-            with received_signals.let_through():
-                create(layout, tuple(roster))
-            lock_file(layout.making)  # held until this process ends: before the run has begun, a stop ends the process
             _fill(layout, config, roster, level, say, meanwhile)
         except BaseException as error:
             remove_run(layout)
@@ -85,6 +81,7 @@ def _fill(
     layout: Layout, config: Config, roster: Roster, level: Level, say: Say, meanwhile: Callable[[], object]
 ) -> None:
     with received_signals.let_through():  # these steps create only files, which are removed with the run
+        create(layout, tuple(roster))
         layout.task_file.write_text(config.text, encoding="utf-8")
         shutil.copyfile(config.path, layout.task_source)
         copy_grader_files(config.grader, config.folder, layout.grader)

@@ -1,5 +1,4 @@
-"""One supervisor for each run, and one process that makes it: exclusive locks, which the kernel releases when their
-holder dies, however it dies.
+"""One supervisor for each run: an exclusive lock, which the kernel releases when its holder dies, however it dies.
 
 Also finds out whether the folder in which the lock's file lies is still there.
 """
@@ -28,7 +27,7 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._descriptor = lock_file(path)
+            self._descriptor = _lock(path)
         except OSError as error:
             raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
 
@@ -38,7 +37,7 @@ class Lock:
         with contextlib.suppress(OSError):  # the next call tries again; meanwhile nobody else can lock it either
             if self._is_there():
                 return False
-            before, self._descriptor = self._descriptor, lock_file(self._path)
+            before, self._descriptor = self._descriptor, _lock(self._path)
             os.close(before)
             return True
         return False
@@ -93,7 +92,7 @@ def hold_lock(path: Path) -> Iterator[Lock]:
         yield lock
 
 
-def lock_file(path: Path) -> int:
+def _lock(path: Path) -> int:
     """Lock the file and write our pid into it. Returns the open descriptor. CoralError if another process holds the
     lock."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -125,7 +124,7 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def holder(path: Path) -> int | None:
-    """Return the pid of the process that holds the lock, 0 if the file does not say it; None if nobody holds it."""
+    """Return the pid of the supervisor that holds the lock, 0 if the file does not say it; None if nobody holds it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # it may be a pipe
     except FileNotFoundError:

@@ -46,17 +46,16 @@ def run(args: argparse.Namespace) -> int:
         args.timeout = math.inf if args.after_grades else LONGEST
     layout, begun = run_lookup.run_of(args), time.monotonic()
     name = layout.root.name
-    is_unmade = _end_maker(layout, args)
     pid = RunView(layout).supervisor
-    if is_unmade is not False and pid is None and _has_ended(layout):
+    if pid is None and _has_ended(layout):
         if args.json:
-            _print_data(name, time.monotonic() - begun if is_unmade else 0.0, stopped=True)
+            _print_data(name, 0.0, stopped=True)
         else:
-            print(f"{name} {'was not made yet; nothing of it is left' if is_unmade else 'is not running'}")
+            print(f"{name} is not running")
         return 0
     supervisor = identify(pid) if pid else None
     end = _leave if args.keep_agents else _drain if args.after_grades else _stop
-    finished = is_unmade is not False and end(layout, sender, args)
+    finished = end(layout, sender, args)
     if finished and supervisor is not None:
         _await_exit(supervisor)
     passed = time.monotonic() - begun
@@ -126,33 +125,6 @@ def _drain(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
             raise CoralError(answered.text("message"), answered.text("hint"))
         if RunView(layout).supervisor is None:
             return _has_ended(layout)
-    return False
-
-
-def _end_maker(layout: Layout, args: argparse.Namespace) -> bool | None:
-    """End the `coral start` that still makes the run, which removes what it has made. Return whether nothing is left of
-    it in time; None if nobody makes the run, or it has begun meanwhile. CoralError if it cannot be ended."""
-    view = RunView(layout)
-    if view.supervisor is not None or (pid := view.maker) is None:
-        return None
-    name = layout.root.name
-    if args.keep_agents or args.after_grades:
-        hint = f"`{command('stop', layout)}` ends its `coral start`"
-        raise CoralError(f"cannot stop {name} this way: it is still being made", hint)
-    from coral.processes.process import end_supervisor
-
-    print(f"ending the `coral start` that makes {name} ...", file=sys.stderr)
-    maker = identify(pid) if pid else None
-    try:
-        if maker is not None:
-            end_supervisor(pid)
-    except ProcessLookupError:
-        pass
-    except OSError as error:
-        raise CoralError(f"cannot stop {name}: {error}", f"end process {pid} by SIGTERM") from error
-    for _ in send_request.pauses(args.timeout):
-        if not is_alive(maker) if maker is not None else RunView(layout).maker is None:
-            return None if layout.root.exists() else True
     return False
 
 

@@ -125,11 +125,8 @@ def origin(run: Layout) -> Path | None:
 
 def unmade(run: Layout) -> tuple[str, str]:
     """Return what is wrong with a run that was not made to its end, and what to do about it."""
-    from coral.reading.run_view import RunView  # slow to import, and an eval has no use for it
-
-    if (pid := RunView(run).maker) is not None:
-        return f"process {pid} is still making it", f"wait for its `coral start`, or end that: {command('stop', run)}"
-    return "it was never made to its end", f"remove {run.root}; `coral start` makes another run"
+    hint = f"unless its `coral start` is still at it, remove {run.root}; `coral start` makes another run"
+    return "it was never made to its end", hint
 
 
 def program() -> str:
