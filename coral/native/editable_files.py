@@ -1,4 +1,4 @@
-"""Reads the files of a clone that the agent may change."""
+"""Reads those text files of a clone that the agent may change."""
 
 from collections.abc import Sequence
 from pathlib import Path

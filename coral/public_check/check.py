@@ -33,7 +33,8 @@ class CheckBroken(Exception):  # noqa: N818
 
 
 class PublicCheck:
-    """Measures candidates in a scratch copy of a workspace. `environment`: of the check's process; None: this one's."""
+    """Measures candidates in a scratch copy of a workspace. `environment`: the environment
+    variables of the check's process; None: those of this process."""
 
     def __init__(
         self, root: Path, spec: str, scratch: Path, seconds: float, environment: Mapping[str, str] | None = None

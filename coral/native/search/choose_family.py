@@ -47,9 +47,9 @@ Compared = dict[str, tuple[float, int]]
 
 
 def _fruitless(situation: Situation) -> list[tuple[str, float]]:
-    """Return the losses that no comparison shows, each with its family: one for each own trial that led to no attempt,
-    and if there are no constraints a part of one for each of the fleet's latest attempts that gained nothing. With
-    constraints a local search that gains nothing is no reason for another kind."""
+    """Return pairs of a family and a loss, for tries that `compare_kinds` does not see. Each own trial that led to no
+    attempt is a loss of 1. Each of the fleet's latest attempts that gained nothing is a loss of FRUITLESS, unless there
+    are constraints: then a local search that gains nothing is no reason for another kind."""
     latest = situation.known.all[-COMPARED:] if situation.constraints == 0 else []
     failed = [attempt for attempt in latest if attempt.verdict not in (*IMPROVED, Verdict.VOID)]
     losses = [(trial.family, 1.0) for trial in situation.memory.trials if trial.number is None]
@@ -102,8 +102,9 @@ def compare_kinds(attempts: Sequence[Attempt], direction: Direction) -> Compared
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """An attempt of a kind. `before`: the score of its start, NaN if that is not known; `reached`: the better of the
-    two scores. Of both the sign is such that the higher one is better."""
+    """An attempt, as it is compared with those of other kinds. `kind`: of its family; `start`: the number of the
+    attempt that it was made from, and `before` its score, NaN if that is not known; `reached`: its own score, or
+    `before` if that is better. Where the task minimises, both have the opposite sign: higher is better."""
 
     kind: str
     start: int

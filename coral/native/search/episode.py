@@ -48,8 +48,8 @@ def evolvable(space: SearchSpace) -> list[int]:
 
 @dataclass(slots=True)
 class Episode:
-    """One episode. `start`: the point that it begins at, and that results are compared with. The next episode goes on
-    with the `evolution` as it is left."""
+    """One episode. It begins at the point `start`, and compares with it what it finds. The next episode goes on with
+    the `evolution` that this one leaves."""
 
     problem: OptimizationProblem
     _: KW_ONLY
@@ -212,7 +212,7 @@ class Episode:
         return local.optimize(moved, target=self.problem.merit(before.measurement))
 
     def _move(self, family: Family) -> None:
-        """Make one move from the best so far, then search locally."""
+        """Search from the best point so far: make the move of the family, if it has one, then search locally."""
         optimum = self._optimum_after(family, self.best) if family.move else self._search_locally(family.name)
         if optimum.measurement.feasible or not self.best.measurement.feasible:
             self.optima.append(optimum)
@@ -286,8 +286,8 @@ class Episode:
         return not self.start.measurement.feasible or self._gain(self.start, found) > least
 
     def _polished(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
-        """Return the candidate with its last digits improved, strictly within its constraints; as it is where gradients
-        cannot be had, as where the check is noisy."""
+        """Return the candidate with its last digits improved, strictly within its constraints. Return it unchanged if
+        there are no gradients, for example because the check is noisy."""
         self.problem.best = evaluated
         self.problem.deadline = max(self.began + self.seconds, time.monotonic() + POLISH)
         try:

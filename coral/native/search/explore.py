@@ -55,8 +55,9 @@ LONGEST_DESCENT = 2.4  # the longest of a local search in which a descent takes 
 
 @dataclass(slots=True)
 class Explorer:
-    """Searches in one clone. `check` names the public check; it is empty if there is none, or none that works.
-    `environment`: of the check's process."""
+    """Makes candidates from the files of one clone. `check`: the name of the public check, empty if there is none or it
+    does not work; `environment`: the environment variables of the check's process, as they are before the first
+    search changes this process's own."""
 
     snapshots: Snapshots[AgentMemory]
     output: Output

@@ -40,14 +40,14 @@ class LocalSearch:
     is noisy, or too slow (`gradients` is false). `by_surrogate`: whether a surrogate takes their place because it is
     noisy; `centres`: the steps of these searches.
 
-    Ranges and scales are taken from points: the current one, those of other agents, and others that are known. Moves
+    Ranges and scales are taken from points: the start, those of other agents, and others that are known. Moves
     take them from declared bounds if `declared`; local searches never do, for their steps have to be small.
     """
 
     def __init__(
         self,
         problem: OptimizationProblem,
-        current: Vector,
+        start: Vector,
         others: Sequence[Vector],
         known: Sequence[Vector],
         random: Random,
@@ -56,7 +56,7 @@ class LocalSearch:
         *,
         noisy: bool = False,
     ) -> None:
-        space, points = problem.space, [current, *others, *known]
+        space, points = problem.space, [start, *others, *known]
         self.problem, self.random, self.scales = problem, random, space.scales(points)
         self.differences = self._differences_in(space.reals) if space.reals and gradients and not noisy else None
         self.by_surrogate = bool(space.reals) and gradients and noisy

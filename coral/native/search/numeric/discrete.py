@@ -97,8 +97,8 @@ class Neighbourhood:
         return ((k, point[other]), (other, point[k]))
 
     def _other_values(self, point: Vector, k: int) -> list[float]:
-        """Return the values that variable `k` could take instead: the other choices; of an integer, the other codes of
-        its column, within its bounds."""
+        """Return the values to which variable `k` can be changed at once: the other choices, or, if it is an integer,
+        the other codes of its column that are within its bounds."""
         variable = self.space.variables[k]
         if variable.choices:
             return [float(choice) for choice in range(len(variable.choices)) if choice != point[k]]

@@ -49,8 +49,8 @@ class Fit:
 
 
 class SurrogateSearch:
-    """One search. A position is the values of the variables, each divided by its scale. `on_step`: called with each
-    centre, so that they are not lost when the time is over."""
+    """One search. A position holds the values of the variables, each divided by its scale. `on_step` is called with
+    each centre, so that the caller has them when the time is over."""
 
     def __init__(
         self,
