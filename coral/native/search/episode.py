@@ -38,7 +38,6 @@ VALID_SHARE = 0.3  # of the episode's time, to find a point that the check accep
 WIDEST = 3.0  # powers of ten by which ranges are wider for that
 LINE_PATIENCE = 12  # moves that gain nothing, after which a line that began anywhere is given up
 DESCENT_STEPS = 250  # gradients of a long descent without constraints; an episode is extended for one
-LATER_RUN = 4  # restarts that an evolution with large populations leaves out after its first run
 SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
 
 
@@ -63,7 +62,7 @@ class Episode:
     pause: Callable[[], float]  # returns the seconds between two reports
     evolution: "Evolution | None" = None  # as an earlier episode left it
     on_generation: Callable[["Evolution"], None] = lambda _: None  # called after each generation of the evolution
-    large_populations: bool = False  # whether an evolution goes on with them after its first run
+    large_populations: bool = False  # whether an evolution that begins has them after its first run
     noisy: bool | None = None  # whether two measurements of a point differ; None if that is not known yet
     moves: int = 0
     optima: list[EvaluatedPoint] = field(default_factory=list)
@@ -219,12 +218,14 @@ class Episode:
             self.best = min(self.best, optimum, key=self.problem.rank)
 
     def _search_locally(self, family: str) -> EvaluatedPoint:
-        """Search, for a family without a move, around the best point, later around a perturbed one. For a discrete
-        search a share of it is drawn anew, from a little to all of it."""
+        """Search, for a family without a move, around the best point, later around a perturbed one. For tabu search a
+        share of it is drawn anew, from a little to all of it; annealing goes away from it by itself."""
+        problem, start = self.problem, self.best
         if family == EVOLUTION:
             return self._evolve()
-        problem, start, is_discrete = self.problem, self.best, family in (TABU, ANNEAL)
-        if self.moves and is_discrete:
+        if family == ANNEAL:
+            return anneal(problem, start, self.random, problem.deadline - time.monotonic())
+        if self.moves and family == TABU:
             anew = draw_anew(problem.space, self.best.point, self.random.choice(SHARES_ANEW), self.random)
             start = problem.evaluate(anew)[0]
             if start.measurement.error:  # no neighbour is better than another there
@@ -233,8 +234,6 @@ class Episode:
             start = problem.evaluate(perturb_all(self.local.context, self.best.point))[0]
         if family == TABU:
             return search_by_tabu(problem, start, self.random)
-        if family == ANNEAL:
-            return anneal(problem, start, self.random, problem.deadline - time.monotonic())
         if family == "compass":
             return self.local.compass(start, range(len(problem.space)))
         return self.local.optimize(start, target=None)
@@ -246,15 +245,14 @@ class Episode:
 
         if self.evolution is None:
             space = self.problem.space
-            self.evolution = Evolution(evolvable(space), space.start, self.local.context.scales)
+            scales, large = self.local.context.scales, self.large_populations
+            self.evolution = Evolution(evolvable(space), space.start, scales, large)
         evolution = self.evolution
         evolution.record = min(evolution.record, self.problem.merit(self.best.measurement), self._merit_of_others())
         if evolution.ended:
-            if self.large_populations and evolution.runs == 1:  # many optima ask for large populations, one does not
-                evolution.runs = LATER_RUN
-            point = restart(self.local.context, self.best.point) if evolution.runs else self.best.point
-            evolution.scales = self.local.context.scales
-            evolution.begin(point, self.random, self.problem.affordable(GENERATION_SHARE))
+            point = restart(self.local.context, self.best.point) if evolution.evaluations else self.best.point
+            evolution.scales, most = self.local.context.scales, self.problem.affordable(GENERATION_SHARE)
+            evolution.begin(point, self.random, evolution.next_doublings(), most)
         descend = self.local.descend if self.local.can_descend else None
         return evolution.run(self.problem, descend, lambda: self.on_generation(evolution))
 

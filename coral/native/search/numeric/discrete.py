@@ -18,6 +18,8 @@ from coral.search_space.space import SearchSpace, Vector, changed
 MOST_NEIGHBOURS = 600  # that a step of tabu search measures; of more, this many are drawn
 WALKS = (2, 4, 8, 16, 32)  # steps of a tabu search without a new best, per variable, before it ends
 HOT, COLD = 0.5, 5e-3  # temperatures of annealing, in typical losses of a neighbour
+REHEATS = (0.1, 0.2, 0.5)  # hottest temperatures from near an optimum: lower ones keep most of it
+FEW_BETTER = 0.1  # of the neighbours: near an optimum at most so many are better
 SAMPLED = 60  # neighbours that are measured to find a typical loss
 USABLE = 0.3  # times as many neighbours as of the best kind of change must be valid for another kind to be chosen
 ALIKE = 1.3  # times the least change of the score by a kind of changes, up to which another kind is as good
@@ -25,7 +27,7 @@ STEP_SHARE = 0.1  # of the search's time, for the neighbours of one step, or to 
 SPECULATIVE = 64  # the most neighbours that annealing measures at a time; it takes the first that it accepts
 FEWER = 0.5  # of them are measured after a batch with one that it accepts
 MORE, LEAST_MORE = 1.2, 0.25  # times as many, and so many more, after a batch without
-SHARES = (0.4, 0.97)  # of the time that is left, for one annealing
+SHARES = (0.2, 0.4, 0.97)  # of the time that is left, for one annealing
 FEWEST_STEPS = 200  # an annealing that would have time for fewer takes all the time that is left
 CODED = 0.5  # probability that an integer whose values look like codes gets another code; else it moves a step
 MOST_EXCHANGES = 0.5  # of the neighbours that annealing draws, however many others the check rejects
@@ -168,10 +170,11 @@ def _tenure(size: int, count: int, random: Random) -> int:
 
 
 def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, seconds: float) -> EvaluatedPoint:
-    """Return the best point of simulated annealing, which accepts worse neighbours less and less often. `seconds`: the
-    time that is left."""
+    """Return the best point of simulated annealing, which accepts worse neighbours less and less often: from near an
+    optimum seldom from the beginning, or it would forget the optimum. `seconds`: the time that is left."""
     until = time.monotonic() + seconds
-    neighbours, loss = sample_neighbours(problem, start, random)
+    neighbours, loss, better = sample_neighbours(problem, start, random)
+    hot = random.choice(REHEATS) if better <= FEW_BETTER else HOT
     share, began = random.choice(SHARES), time.monotonic()
     if problem.affordable(share) < FEWEST_STEPS:
         share = 1.0
@@ -180,7 +183,7 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
     # The clock sets the temperature: how many measurements become steps is not known before.
     while (cooled := (time.monotonic() - began) / (share * max(until - began, 1e-9))) < 1.0:
         drawn = [changed(current.point, neighbours.draw(current.point)) for _ in range(int(at_a_time))]
-        here, temperature = problem.merit(current.measurement), loss * HOT * (COLD / HOT) ** cooled
+        here, temperature = problem.merit(current.measurement), loss * hot * (COLD / hot) ** cooled
         for neighbour in problem.evaluate(*drawn):
             after = problem.merit(neighbour.measurement)
             if after < inf and (after <= here or random.random() < exp((here - after) / temperature)):
@@ -195,9 +198,9 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
 
 def sample_neighbours(
     problem: OptimizationProblem, start: EvaluatedPoint, random: Random
-) -> tuple[Neighbourhood, float]:
-    """Measure neighbours of every kind and choose a kind. Return these neighbours, and by how much one of them is
-    typically worse than the point: the median of those that are worse, in merit.
+) -> tuple[Neighbourhood, float, float]:
+    """Measure neighbours of every kind and choose a kind. Return these neighbours, by how much one of them is typically
+    worse than the point (the median of those that are worse, in merit), and the share of them that are better.
 
     The kind is one of those that change the score least: a piece of a tour that is reversed keeps nearly all of the
     way, and two machines that are exchanged keep most distances. No kind is chosen of which the check rejects far more
@@ -217,4 +220,5 @@ def sample_neighbours(
     kind = random.choice([kind for kind in usable if sizes[kind] <= ALIKE * min(sizes.values())])
     losses = [difference for difference in sampled[kind] if difference > 0.0]
     exchanges = min(1.0 - len(sampled[kind]) / count, MOST_EXCHANGES)
-    return Neighbourhood(problem.space, random, exchanges, kind), median_high(losses) if losses else 1.0
+    better = sum(difference < 0.0 for difference in sampled[kind]) / max(1, len(sampled[kind]))
+    return Neighbourhood(problem.space, random, exchanges, kind), median_high(losses) if losses else 1.0, better

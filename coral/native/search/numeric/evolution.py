@@ -1,7 +1,8 @@
 """The evolution strategy CMA-ES with restarts, for rough problems: it needs only the order of each generation's merits.
 
-Each run has a population twice as large as the one before (IPOP, Auger and Hansen 2005). A run may take longer than an
-episode: `Evolution` is a value that can be kept, and goes on where it was.
+Runs have populations of different sizes. They are doubled (IPOP, Auger and Hansen 2005) while the largest population
+has found the best point; otherwise all sizes take as many evaluations. A run may take longer than an episode:
+`Evolution` is a value that can be kept, and goes on where it was.
 
 The mean of a large population lies in the best basin long before the population does. So a local search begins at the
 mean again and again, once the population has begun to contract; when it leads to the same optimum several times in a
@@ -13,7 +14,7 @@ import pickle
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from math import inf
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
+from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem
 from coral.search_space.space import Vector, changed
 
 FIRST_STEP = 0.2  # in scales
@@ -34,6 +35,7 @@ UNMOVED = 0.05  # of the population's spread: an optimum that moves less is the 
 SAME_OPTIMA = 3  # in a row, after the first one, that end a run
 GENERATION_SHARE = 0.25  # of the search's time, for the largest population
 CONVERGED = 1e-5  # of its best merit, and of how far those of the first generation differed: less has converged
+LARGE = 4  # doublings of the second run's population, if that is to be large
 HOPELESS = 10.0  # times its own spread: a generation this far from the record ends its run
 
 
@@ -46,10 +48,15 @@ class Evolution:
     indices: Sequence[int]  # of the variables that it changes
     base: Vector
     scales: Sequence[float]
+    large: bool = False  # whether the second run has a large population
     strategy: Any = None
-    record: float = inf  # the best merit known
-    runs: int = 0  # that were begun
+    record: float = inf  # the best merit known, also of what others have found
+    best: float = inf  # the best merit of all runs
+    best_doublings: int = 0  # of the population that has found it
+    doublings: int = 0  # of the population of this run
+    evaluations: dict[int, int] = field(default_factory=dict)  # in all runs, by the doublings of their populations
     by_local_searches: int = 0  # evaluations in this run
+    by_last_local_search: int = 0  # evaluations
     poor_local_searches: int = 0  # which found nothing better than the last generation
     least: float = inf  # the best merit of the last generation
     differed: float = 0.0  # how far the merits of the first generation of this run differed
@@ -60,11 +67,23 @@ class Evolution:
     def ended(self) -> bool:
         return self.strategy is None or bool(self.strategy.stop())
 
-    def begin(self, start: Vector, random: Random, most: float = inf) -> None:
-        """Begin a new run at this point, with a population of at most `most`."""
+    def next_doublings(self) -> int:
+        """Return how often the population of the next run should be doubled. A larger one than ever pays where the
+        largest has found the best point: many optima ask for large populations. Where it has not, many runs pay more,
+        and those of each size are given as many evaluations."""
+        if not self.evaluations:
+            return 0
+        largest = max(self.evaluations)
+        if self.best_doublings == largest:
+            return max(largest + 1, LARGE if self.large else 0)
+        return min(range(largest + 1), key=lambda doublings: self.evaluations.get(doublings, 0))
+
+    def begin(self, start: Vector, random: Random, doublings: int = 0, most: float = inf) -> None:
+        """Begin a new run at this point, with a population that is doubled so often, but is at most `most`."""
         cma = load_cma()
-        self.base, count = start, len(self.indices)
-        size = (4 + int(3 * np.log(count))) * 2**self.runs
+        self.base, self.doublings, count = start, doublings, len(self.indices)
+        self.evaluations.setdefault(doublings, 0)
+        size = (4 + int(3 * np.log(count))) * 2**doublings
         options = {
             "popsize": int(min(most, size)),
             "CMA_diagonal": count > MOST_CORRELATED,
@@ -73,7 +92,6 @@ class Evolution:
             "seed": np.nan,  # nothing is drawn from generators that others use
             "verbose": -9,
         }
-        self.runs += 1
         self.by_local_searches = self.poor_local_searches = self.same_optima = 0
         self.optimum, self.differed = None, 0.0
         self.strategy = cma.CMAEvolutionStrategy([start[k] / self.scales[k] for k in self.indices], FIRST_STEP, options)
@@ -96,11 +114,13 @@ class Evolution:
         return met[0]
 
     def _is_local_search_due(self) -> bool:
-        """Return whether a local search may begin at the mean. Before the population has contracted, it would do what
-        a descent from the start of the run does, and its gain would count as the evolution's."""
+        """Return whether a local search may begin at the mean, if it takes as long as the last one. Before the
+        population has contracted, it would do what a descent from the start of the run does, and its gain would count
+        as the evolution's."""
         share = LOCAL_SHARE / (1 + self.poor_local_searches)
         has_contracted = np.mean(self.strategy.stds) <= CONTRACTED * self.strategy.sigma0
-        return bool(has_contracted and self.by_local_searches <= share * self.strategy.countevals)
+        expected = self.by_local_searches + self.by_last_local_search
+        return bool(has_contracted and expected <= share * self.strategy.countevals)
 
     def _make_generation(self, problem: OptimizationProblem) -> EvaluatedPoint:
         """Return the best point of the next generation."""
@@ -112,7 +132,9 @@ class Evolution:
         self.differed = self.differed or differing
         if least - self.record > HOPELESS * differing or 0.0 < differing < CONVERGED * min(abs(least), self.differed):
             self.strategy = None
-        self.least, self.record = least, min(self.record, least)
+        self.least = least
+        self.evaluations[self.doublings] += len(evaluated)
+        self._compare(least)
         return evaluated[merits.index(least)]
 
     def _search_from_mean(
@@ -123,7 +145,9 @@ class Evolution:
         try:
             found = descend(problem.evaluate(self._point(problem, self.strategy.mean))[0])
         finally:  # also where the episode's time ends in the middle of it
-            self.by_local_searches += problem.evaluations - before
+            self.by_last_local_search = problem.evaluations - before
+            self.by_local_searches += self.by_last_local_search
+            self.evaluations[self.doublings] += self.by_last_local_search
         self.poor_local_searches += problem.merit(found.measurement) >= self.least
         self.optimum = found.point
         spreads = zip(self.indices, self.strategy.stds.tolist(), strict=True)
@@ -133,8 +157,14 @@ class Evolution:
         self.same_optima = self.same_optima + 1 if is_same else 0
         if self.same_optima == SAME_OPTIMA:
             self.strategy = None
-        self.record = min(self.record, problem.merit(found.measurement))
+        self._compare(problem.merit(found.measurement))
         return found
+
+    def _compare(self, merit: float) -> None:
+        """Compare a merit with the best of all runs, and with the record."""
+        self.record = min(self.record, merit)
+        if merit < self.best - SAME * max(1.0, abs(merit)):
+            self.best, self.best_doublings = merit, self.doublings
 
     def _point(self, problem: OptimizationProblem, position: Sequence[float]) -> Vector:
         values = [float(value) * self.scales[k] for k, value in zip(self.indices, position, strict=True)]

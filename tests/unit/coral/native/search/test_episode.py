@@ -364,11 +364,11 @@ def test_half_of_a_fleet_evolves_large_populations_after_the_first_run(clock):
         episode, _ = run_episode(clock, lambda x: rosenbrock(x), [0.5] * 6, "evolution", seconds, **fields)
         return episode.evolution.strategy.popsize
 
-    def after_one():
-        return Evolution(range(6), [0.5] * 6, [1.0] * 6, runs=1)
+    def after_one(large):
+        return Evolution(range(6), [0.5] * 6, [1.0] * 6, large, evaluations={0: 100})
 
     assert population(True, seconds=0.03) == population(False, seconds=0.03) == 9
-    assert population(True, after_one()) >= 8 * population(False, after_one())
+    assert population(True, after_one(large=True)) >= 8 * population(False, after_one(large=False))
 
 
 def test_what_is_found_by_a_move_that_is_cut_off_is_kept(clock):
@@ -467,18 +467,18 @@ def test_what_another_agent_has_reached_is_not_submitted_again(clock):
     assert found.point not in (start, other)
 
 
-def test_an_annealing_begins_at_no_rejected_point(clock, monkeypatch):
-    """After its first annealing the episode draws another start, which the check may reject."""
+def test_a_tabu_search_begins_at_no_rejected_point(clock, monkeypatch):
+    """After its first tabu search the episode draws another start, which the check may reject."""
     starts = []
 
-    def annealed(_problem, start, *_):
+    def searched(_problem, start, _random):
         clock[0] += 0.02
         starts.append(start)
         return start
 
-    monkeypatch.setattr(episode_module, "anneal", annealed)
+    monkeypatch.setattr(episode_module, "search_by_tabu", searched)
     monkeypatch.setattr(episode_module, "draw_anew", lambda *_: [9.0] * 5)
-    episode, _ = run_episode(clock, only_bits, [0, 1, 0, 1, 1], "anneal", 0.1)
+    episode, _ = run_episode(clock, only_bits, [0, 1, 0, 1, 1], "tabu", 0.1)
     assert len(starts) > 2
     assert all(start.point == episode.start.point for start in starts)
 

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from native_problems import problem
 
+from coral.native.search.numeric import discrete
 from coral.native.search.numeric.discrete import (
     MOST_NEIGHBOURS,
     Neighbourhood,
@@ -135,6 +136,61 @@ def test_an_annealing_has_cooled_down_when_its_time_is_over(monkeypatch, takes, 
         if time.monotonic() > began + 4.0:
             break
     assert time.monotonic() < began + 5.01
+
+
+COUPLED = [[Random(40 * min(i, j) + max(i, j)).gauss(0, 1) for j in range(40)] for i in range(40)]
+
+
+def unrest(data):
+    """The energy of 40 coupled spins, which has many optima far from each other."""
+    spins = [2 * bit - 1 for bit in data["bits"]]
+    return sum(COUPLED[i][j] * spins[i] * spins[j] for i in range(40) for j in range(i)) - 0.1 * sum(spins)
+
+
+@pytest.fixture
+def walked(monkeypatch):
+    """A function that anneals the coupled spins from given bits, and returns how far each of ten walks has led."""
+    points = []
+
+    def measured(data):
+        points.append(data["bits"])
+        return unrest(data)
+
+    function = on_a_clock(measured, monkeypatch, 1e-3)
+
+    def anneal_from(bits):
+        task, farthest = problem(function, {"bits": bits}), []
+        task.seconds = 1.5
+        start = task.measured(task.space.start)
+        for seed in range(10):
+            points.clear()
+            anneal(task, start, Random(seed), 1.5)
+            farthest.append(max(sum(a != b for a, b in zip(point, bits, strict=True)) for point in points))
+        return farthest
+
+    return anneal_from
+
+
+ANYWHERE = Random(5).choices((0, 1), k=40)
+
+
+def optimum():
+    task = problem(unrest, {"bits": ANYWHERE})
+    return [int(bit) for bit in search_by_tabu(task, task.measured(task.space.start), Random(1)).point]
+
+
+def test_an_annealing_keeps_most_of_an_optimum(walked):
+    """In most cases, because some annealings from an optimum are as hot as those from elsewhere."""
+    farthest = walked(optimum())
+    assert sum(differing <= 5 for differing in farthest) > 5
+    assert min(walked(ANYWHERE)) > 10
+
+
+def test_an_annealing_that_does_not_begin_near_an_optimum_begins_hot(walked, monkeypatch):
+    before = walked(ANYWHERE), walked(optimum())
+    monkeypatch.setattr(discrete, "REHEATS", (1e-9,))
+    assert walked(ANYWHERE) == before[0]
+    assert walked(optimum()) == [1] * 10
 
 
 def test_most_neighbours_of_a_bit_are_bits():

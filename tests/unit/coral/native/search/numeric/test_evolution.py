@@ -7,7 +7,14 @@ import pytest
 from native_problems import problem
 
 from coral.native.search.numeric.descent import Descent
-from coral.native.search.numeric.evolution import CONTRACTED, Evolution, load_evolution, save_evolution
+from coral.native.search.numeric.evolution import (
+    CONTRACTED,
+    LARGE,
+    LOCAL_SHARE,
+    Evolution,
+    load_evolution,
+    save_evolution,
+)
 from coral.native.search.numeric.finite_differences import FiniteDifferences
 from coral.native.search.numeric.problem import TimeUp
 
@@ -54,13 +61,11 @@ def descent_in(task):
 
 def test_local_searches_from_the_mean_find_the_optimum_long_before_the_population_does():
     task, evolution = begun([3.4, -2.3, 4.2, 1.6], function=waves)
-    evolution.runs = 5
-    evolution.begin(task.space.start, Random(1))
+    evolution.begin(task.space.start, Random(1), 5)
     alone = evolution.run(task).measurement.score
     without = task.evaluations
     task, evolution = begun([3.4, -2.3, 4.2, 1.6], function=waves)
-    evolution.runs = 5
-    evolution.begin(task.space.start, Random(1))
+    evolution.begin(task.space.start, Random(1), 5)
     descend, led = descent_in(task)
     before = task.evaluations
     assert evolution.run(task, descend).measurement.score == pytest.approx(alone, abs=1e-6)
@@ -91,8 +96,7 @@ def test_no_local_search_begins_before_the_population_has_contracted():
 def test_local_searches_that_find_nothing_are_made_less_often():
     def evaluations(function):
         task, evolution = begun([3.0, -2.0, 4.0, 1.0, 0.5], function=function)
-        evolution.runs = 5
-        evolution.begin(task.space.start, Random(1))
+        evolution.begin(task.space.start, Random(1), 5)
         descend, led = descent_in(task)
         evolution.run(task, descend)
         by_populations = task.evaluations - evolution.by_local_searches
@@ -127,11 +131,56 @@ def test_a_local_search_that_stays_where_it_began_ends_no_run():
 def test_populations_double_up_to_the_largest():
     task, evolution = begun([3.0, -2.0, 4.0])
     sizes = [evolution.strategy.popsize]
-    for most in (math.inf, math.inf, 30):
-        evolution.run(task)
-        evolution.begin(task.space.start, Random(2), most)
+    for doublings, most in ((1, math.inf), (2, math.inf), (3, 30)):
+        evolution.begin(task.space.start, Random(2), doublings, most)
         sizes.append(evolution.strategy.popsize)
     assert sizes == [7, 14, 28, 30]
+
+
+def test_populations_grow_while_the_largest_finds_the_best_and_share_the_evaluations_otherwise():
+    task, evolution = begun([3.4, -2.3, 4.2, 1.6], function=waves)
+    begun_with = [evolution.doublings]
+    for k in range(1, 12):
+        evolution.run(task)
+        best = evolution.best
+        begun_with.append(evolution.next_doublings())
+        if evolution.best_doublings == max(begun_with[:-1]):
+            assert begun_with[-1] == max(begun_with[:-1]) + 1
+        else:
+            spent = evolution.evaluations
+            assert spent[begun_with[-1]] == min(spent.values())
+        evolution.begin(task.space.start, Random(k), begun_with[-1])
+        assert evolution.best == best
+    assert 1 < max(begun_with) < 11
+    assert sorted(begun_with) != begun_with
+
+
+def test_an_evolution_with_large_populations_comes_back_to_the_small_ones():
+    task, evolution = begun([3.0, -2.0, 4.0])
+    evolution.large = True
+    evolution.run(task)
+    assert evolution.next_doublings() == LARGE
+    evolution.evaluations[LARGE] = 1000  # whose run has found nothing better
+    assert evolution.next_doublings() == 1
+
+
+def test_no_local_search_begins_where_one_like_the_last_takes_more_than_its_share():
+    task, evolution = begun([3.4, -2.3, 4.2, 1.6], function=waves)
+    shares = []
+
+    def descend(start):
+        """Take 200 evaluations and find nothing."""
+        if shares:
+            shares.append((evolution.by_local_searches + 200) / evolution.strategy.countevals)
+        else:
+            shares.append(0.0)  # how long it takes is not known before the first
+        task.evaluate(*[[9.0] * 4] * 200)
+        return task.measured([9.0] * 4)
+
+    evolution.begin(task.space.start, Random(1), 5)
+    evolution.run(task, descend)
+    assert len(shares) > 1
+    assert max(shares) <= LOCAL_SHARE
 
 
 def test_a_run_that_was_cut_off_goes_on_in_the_next_episode(tmp_path):
