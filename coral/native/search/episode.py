@@ -38,7 +38,7 @@ VALID_SHARE = 0.3  # of the episode's time, to find a point that the check accep
 WIDEST = 3.0  # powers of ten by which ranges are wider for that
 LINE_PATIENCE = 12  # moves that gain nothing, after which a line that began anywhere is given up
 DESCENT_STEPS = 250  # gradients of a long descent without constraints; an episode is extended for one
-SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
+SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two tabu searches
 
 
 def evolvable(space: SearchSpace) -> list[int]:
@@ -218,8 +218,9 @@ class Episode:
             self.best = min(self.best, optimum, key=self.problem.rank)
 
     def _search_locally(self, family: str) -> EvaluatedPoint:
-        """Search, for a family without a move, around the best point, later around a perturbed one. For tabu search a
-        share of it is drawn anew, from a little to all of it; annealing goes away from it by itself."""
+        """Search by a family without a move: first from the best point, then from a changed copy of it. Reals are
+        perturbed for that; of a tabu search's integers, choices and orders a share is drawn anew. Annealing always
+        begins at the best point, because it leaves it by itself."""
         problem, start = self.problem, self.best
         if family == EVOLUTION:
             return self._evolve()

@@ -19,8 +19,8 @@ FIRST = ("descent", EVOLUTION, ANNEAL, TABU)  # one of each kind, with which a s
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A family. `move`: leaves a point, and a local search follows; without a move there is the local search
-    alone, which needs the public check. `kind`: if one family of a kind gains on a problem, the others of the kind are
+    """A family. `move`: changes a point, and a local search follows. A family without a move is a search of its
+    own, which needs the public check. `kind`: if one family of a kind gains on a problem, the others of the kind are
     likely to gain as well."""
 
     name: str

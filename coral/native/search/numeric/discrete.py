@@ -170,8 +170,9 @@ def _tenure(size: int, count: int, random: Random) -> int:
 
 
 def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, seconds: float) -> EvaluatedPoint:
-    """Return the best point of simulated annealing, which accepts worse neighbours less and less often: from near an
-    optimum seldom from the beginning, or it would forget the optimum. `seconds`: the time that is left."""
+    """Return the best point of simulated annealing, which accepts worse neighbours less and less often. If it starts
+    near an optimum, its first temperature is mostly low, so that it does not leave the optimum far behind. `seconds`:
+    the time that is left."""
     until = time.monotonic() + seconds
     neighbours, loss, better = sample_neighbours(problem, start, random)
     hot = random.choice(REHEATS) if better <= FEW_BETTER else HOT

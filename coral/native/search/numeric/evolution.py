@@ -79,7 +79,8 @@ class Evolution:
         return min(range(largest + 1), key=lambda doublings: self.evaluations.get(doublings, 0))
 
     def begin(self, start: Vector, random: Random, doublings: int = 0, most: float = inf) -> None:
-        """Begin a new run at this point, with a population that is doubled so often, but is at most `most`."""
+        """Begin a new run at this point. `doublings`: how often the smallest population is doubled; `most`: the
+        largest population."""
         cma = load_cma()
         self.base, self.doublings, count = start, doublings, len(self.indices)
         self.evaluations.setdefault(doublings, 0)
